@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use taffrail_object::words;
 
-/// The purpose of a request.
+/// The purpose of a request of a watcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Purpose {
     /// Reading pages of lists.
@@ -14,11 +14,12 @@ pub enum Purpose {
     Watch,
     /// Probing whether the server answers, and which resource version it has.
     Probe,
-    /// Discovering the served kinds.
-    Discovery,
 }
 
-words! { Purpose { List = "list", Watch = "watch", Probe = "probe", Discovery = "discovery" } }
+words! { Purpose { List = "list", Watch = "watch", Probe = "probe" } }
+
+/// Number of purposes.
+const PURPOSES: usize = Purpose::ALL.len();
 
 /// The number of requests and the size of their responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,7 +49,7 @@ impl Add for Cost {
 /// Request counters of one cluster by purpose, and counters of its watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Costs {
-    by_purpose: [Cost; 4],
+    by_purpose: [Cost; PURPOSES],
     /// Number of watches reopened because they were silent for too long.
     pub silences: u64,
     /// Number of lists of scopes that were repeated, plus one for each time that a probe of the connectivity showed an
@@ -66,8 +67,8 @@ impl Costs {
 /// The counters behind the [`Costs`] of a watcher.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    requests: [AtomicU64; 4],
-    bytes: [AtomicU64; 4],
+    requests: [AtomicU64; PURPOSES],
+    bytes: [AtomicU64; PURPOSES],
     /// Number of requests that the connection's own counters do not include: lists, watches and version checks of a
     /// watcher.
     streams: AtomicU64,

@@ -135,8 +135,7 @@ impl BrokenGroup {
         match self.name.split_once('/') {
             _ if self.name == ALL_GROUPS || self.name == SOME_GROUP => None,
             Some((group, _)) => Some(group),
-            // The core group goes by its version.
-            None if self.name.starts_with('v') && !self.name.contains('.') => Some(""),
+            None if is_version(&self.name) => Some(""),
             None => Some(&self.name),
         }
     }
@@ -246,6 +245,13 @@ impl Discovery {
         }
         self.broken.push(BrokenGroup { name: name(), reason: one_line(&reason.to_string(), 200) });
     }
+}
+
+/// Returns true if a name without a slash is a version, such as `v1` or `v1beta1`, and so stands for the core group;
+/// false for the name of a group.
+fn is_version(name: &str) -> bool {
+    let number = name.strip_prefix('v').unwrap_or_default();
+    number.starts_with(|first: char| first.is_ascii_digit()) && !name.contains('.')
 }
 
 /// Returns `group/version`, such as `apps/v1`, or the version alone for the core group.
@@ -713,6 +719,23 @@ mod tests {
         let items = format!(r#"{{"kind":"APIGroupDiscoveryList","items":[{}0]}}"#, "0,".repeat(50_000));
         let lists: GroupLists<'_> = serde_json::from_str(&items).unwrap();
         assert_eq!(lists.items.map(|items| (items.items.len(), items.more)), Some((MAX_GROUPS, 30_001)));
+    }
+
+    #[test]
+    fn broken_group_without_a_dot_is_not_the_core_group() {
+        let group = |name: &str| {
+            let broken = BrokenGroup { name: name.to_owned(), reason: String::new() };
+            broken.group().map(str::to_owned)
+        };
+        for (name, expected) in [
+            ("v1", ""),
+            ("v2beta1", ""),
+            ("vault", "vault"),
+            ("v1.example", "v1.example"),
+            ("vault/v1", "vault"),
+        ] {
+            assert_eq!(group(name).as_deref(), Some(expected), "{name}");
+        }
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub enum Reason {
     ExecPluginFailed,
     /// The credentials could not be renewed or sent with a request.
     CredentialsInvalid,
-    /// The response is not JSON, or an error of another form than an API server's; perhaps it does not come from one.
+    /// The response is not JSON; perhaps it does not come from an API server.
     NotJson,
     /// The response is JSON, but not of the requested form; or the request could not be formed.
     UnexpectedAnswer,
@@ -61,8 +61,8 @@ pub enum Reason {
     BadRequest,
     /// Another client changed the object since it was read, or the object to create exists already.
     Conflict,
-    /// The server, or one of its webhooks, rejects the resulting object (422), or the served version lacks a field of
-    /// it.
+    /// The server rejects the resulting object (422), one of its webhooks denies the request, or the served version
+    /// lacks a field of the object.
     Invalid,
     /// A kubeconfig, or a Secret that names a cluster, cannot be used.
     BadKubeconfig,
@@ -91,7 +91,7 @@ impl Reason {
             }
             Reason::NotFound => "check the name and namespace, and that the kind is installed in the cluster",
             Reason::CertificateInvalid => {
-                "correct certificate-authority in the kubeconfig: it must belong to this server, and changes if the cluster was recreated"
+                "check that certificate-authority in the kubeconfig belongs to this server (it changes if the cluster was recreated), that the certificate is for the name in `server` or tls-server-name, and the clock of this machine"
             }
             Reason::CertificateExpired => {
                 "renew the server's certificate, and check the clock of this machine"
@@ -500,7 +500,7 @@ pub enum ReadError {
         /// The server's message, or else the name of the status and the start of the body, on one line.
         message: String,
     },
-    /// The response is not JSON, or it is an error that an API server does not send in this form.
+    /// The response is not JSON.
     #[error("{what}: the answer is not JSON (HTTP {code}, {content_type}): \"{start}\"")]
     NotJson {
         /// The operation.

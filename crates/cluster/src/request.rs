@@ -11,6 +11,7 @@ use http_body_util::BodyExt;
 use jiff::Timestamp;
 use kube::client::Body;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use tracing::{Instrument, Span, debug, debug_span, trace};
 
 use crate::connect::Cluster;
@@ -303,8 +304,9 @@ pub(crate) fn refused(ask: &Ask, answer: &Answer) -> ReadFailure {
     let code = answer.status.as_u16();
     let status = serde_json::from_slice::<Status>(&answer.body).ok().filter(|status| status.kind == "Status");
     let Some(status) = status else {
-        // These status codes are unambiguous whatever sent them; for others the body shows what did.
-        let telling = matches!(code, 401 | 403 | 404 | 410 | 429 | 500..);
+        // These status codes are unambiguous whatever sent them, and so is an error as JSON; for others the body shows
+        // what did.
+        let telling = matches!(code, 401 | 403 | 404 | 410 | 429 | 500..) || is_json(&answer.body);
         let error = if telling {
             let text = content_type(&answer.headers);
             let start = one_line(&String::from_utf8_lossy(&answer.body[..answer.body.len().min(400)]), 80);
@@ -326,6 +328,11 @@ pub(crate) fn refused(ask: &Ask, answer: &Answer) -> ReadFailure {
         error: ReadError::Refused { what, code, message: one_line(&message, 400) },
         no_such_object: code == 404 && named,
     }
+}
+
+/// Returns true if a body is a JSON object.
+fn is_json(body: &[u8]) -> bool {
+    body.trim_ascii_start().first() == Some(&b'{') && serde_json::from_slice::<IgnoredAny>(body).is_ok()
 }
 
 fn content_type(headers: &HeaderMap) -> String {

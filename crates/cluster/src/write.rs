@@ -79,7 +79,7 @@ pub enum WriteError {
         /// The server's message, on one line.
         message: String,
     },
-    /// The server, or a webhook of it, answered 403: usually the user lacks a role that allows the operation.
+    /// The server answered 403: usually the user lacks a role that allows the operation.
     #[error("{what}: {message}")]
     Forbidden {
         /// The operation.
@@ -103,7 +103,8 @@ pub enum WriteError {
         /// The server's message, which names the unknown fields, on one line.
         message: String,
     },
-    /// The server, or one of its webhooks, rejects the resulting object with the status 422.
+    /// The server rejects the resulting object with the status 422, or one of its admission webhooks denies the request
+    /// with any status.
     #[error("{what}: {message}")]
     Invalid {
         /// The operation.
@@ -111,7 +112,8 @@ pub enum WriteError {
         /// The server's message, on one line.
         message: String,
     },
-    /// The response is missing, unusable or a server error (5xx): the object may have been changed, or not.
+    /// The response is missing, unusable or a server error (5xx): the object may have been changed, or not. Never the
+    /// error of a dry run.
     #[error("the API server did not confirm the write, and the change may or may not have been made")]
     Uncertain(#[source] ReadError),
     /// The server refused, or the request was not sent, for a reason that reads have too.
@@ -239,10 +241,11 @@ impl Cluster {
                 Err(lost) => return Err(WriteError::Refused(lost.error)),
             };
             if answer.status.is_success() {
+                let unread = if dry_run { WriteError::Refused } else { WriteError::Uncertain };
                 return self
                     .read_object(&ask.what, &answer.body, |object| written(&ask, object, resource))
                     .and_then(|read| read.map_err(|problem| answer.unreadable(&ask.what, problem)))
-                    .map_err(WriteError::Uncertain);
+                    .map_err(unread);
             }
             if answer.status == StatusCode::TOO_MANY_REQUESTS
                 && self.pause_before_retry(&answer, attempt).await
@@ -278,9 +281,16 @@ fn written(ask: &Ask, answer: Value<'_>, resource: &ApiResource) -> Result<Owned
     }
 }
 
+/// Returns true if the server's message says that an admission webhook denied the request. The webhook chooses the
+/// status.
+fn is_denial(message: &str) -> bool {
+    message.starts_with("admission webhook \"") && message.contains("\" denied the request")
+}
+
 fn classified(error: ReadError, dry_run: bool) -> WriteError {
     let ReadError::Refused { what, code, message } = error else { return WriteError::Refused(error) };
     match code {
+        _ if is_denial(&message) => WriteError::Invalid { what, message },
         400 if message.contains("unknown field") => WriteError::UnknownField { what, message },
         403 => WriteError::Forbidden { what, message },
         404 => WriteError::NotFound { what, message },

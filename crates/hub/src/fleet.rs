@@ -41,8 +41,8 @@ impl Tells {
     }
 }
 
-/// A half of a row about which sources have differed for [`MAX_DISAGREEMENT`] or longer, while more than one source
-/// that tells such halves is live: in the sync state of the declared half, or the health of the observed half.
+/// A half of a row about which live sources differ, after sources, live or not, have differed for [`MAX_DISAGREEMENT`]
+/// or longer: in the sync state of the declared half, or the health of the observed half.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disagreement {
     /// The cluster that the differing sources report about.
@@ -51,7 +51,7 @@ pub struct Disagreement {
     pub app: AppId,
     /// The half of its row.
     pub side: HalfSide,
-    /// The moment of the report since which they differ, on the hub's clock ([`HubTime::at`]).
+    /// The moment of the report since which sources, live or not, differ, on the hub's clock ([`HubTime::at`]).
     pub since: Duration,
 }
 
@@ -187,7 +187,7 @@ impl FleetState {
         self.first_epoch = self.first_epoch.max(next.unwrap_or_default());
         known.sources.retain(|known| known.name != source);
         // The other sources may go on to disagree.
-        self.differing.retain(|(of, app, side), _| of != cluster || known.differs(app, *side));
+        self.differing.retain(|(of, app, side), _| of != cluster || known.differs(app, *side, |_| true));
         if known.sources.is_empty() {
             self.clusters.remove(cluster);
         }
@@ -208,7 +208,7 @@ impl FleetState {
             for app in &consequences.changed {
                 for side in [HalfSide::Declared, HalfSide::Observed] {
                     let key = (cluster.clone(), app.clone(), side);
-                    match known.differs(app, side) {
+                    match known.differs(app, side, |_| true) {
                         true => drop(self.differing.entry(key).or_insert(at)),
                         false => drop(self.differing.remove(&key)),
                     }
@@ -263,14 +263,13 @@ impl FleetState {
     }
 
     /// Returns the halves of rows whose sources have differed for [`MAX_DISAGREEMENT`] or longer at the moment `at`, if
-    /// more than one source that tells such halves of the cluster is live then; sorted by cluster identity, app and
-    /// half.
+    /// those that are live then differ; sorted by cluster identity, app and half.
     pub fn disagreements(&self, at: Duration) -> Vec<Disagreement> {
         let is_due = |(key, since): (&(ClusterId, AppId, HalfSide), &Duration)| {
             let (cluster, app, side) = key;
             let known = self.clusters.get(cluster)?;
-            let live = known.sources.iter().filter(|source| source.is_live(at) && source.tells.side(*side));
-            let is_due = at.saturating_sub(*since) >= MAX_DISAGREEMENT && live.count() > 1;
+            let is_due = at.saturating_sub(*since) >= MAX_DISAGREEMENT
+                && known.differs(app, *side, |source| source.is_live(at));
             let found =
                 Disagreement { cluster: cluster.clone(), app: app.clone(), side: *side, since: *since };
             is_due.then_some(found)
@@ -361,10 +360,10 @@ impl KnownCluster {
         }
     }
 
-    /// Returns true if any two sources report different sync states (declared half) or health (observed half) of an
-    /// app.
-    fn differs(&self, app: &AppId, side: HalfSide) -> bool {
-        let mut told = self.sources.iter().filter(|source| source.tells.side(side));
+    /// Returns true if any two of the sources for which `counts` returns true report different sync states (declared
+    /// half) or health (observed half) of an app.
+    fn differs(&self, app: &AppId, side: HalfSide, counts: impl Fn(&Source) -> bool) -> bool {
+        let mut told = self.sources.iter().filter(|source| source.tells.side(side) && counts(source));
         let Some(first) = told.find(|source| source.has(app, side)) else { return false };
         told.any(|other| {
             let (first, other) = (&first.received, &other.received);

@@ -89,6 +89,15 @@ pub(super) struct About {
     pub(super) name: String,
 }
 
+/// An event that was removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Dropped {
+    /// Hash of the kind and name of the object that it was about.
+    pub(super) about: u128,
+    /// UID of that object; [`Uid::NONE`] if the event did not state it.
+    pub(super) uid: Uid,
+}
+
 impl EventsOwner {
     pub(super) fn new(seed: Seed) -> EventsOwner {
         EventsOwner {
@@ -125,15 +134,14 @@ impl EventsOwner {
         Some(about_of(&regarding))
     }
 
-    /// Removes the event `namespace`/`name`; returns the hash of the object that it was about, `None` if the event was
-    /// not kept.
+    /// Removes the event `namespace`/`name`; `None` if it was not kept.
     pub(super) fn remove(
         &mut self,
         events: &mut Events,
         seed: Seed,
         namespace: &str,
         name: &str,
-    ) -> Option<u128> {
+    ) -> Option<Dropped> {
         let at = events.find(key(seed, namespace, name))?;
         self.drop(events, at)
     }
@@ -194,7 +202,7 @@ impl EventsOwner {
         self.order.insert((last, at));
     }
 
-    fn drop(&mut self, events: &mut Events, at: u32) -> Option<u128> {
+    fn drop(&mut self, events: &mut Events, at: u32) -> Option<Dropped> {
         let key = events.get(at)?.key;
         let values = &events.told;
         let rehash = |at| values.get(at).and_then(Option::as_ref).map_or(0, |told| told.key as u64);
@@ -206,19 +214,18 @@ impl EventsOwner {
         }
         self.order.remove(&(told.last.map_or(i64::MIN, millis), at));
         self.vacant.give(at);
-        Some(told.about)
+        Some(Dropped { about: told.about, uid: told.uid })
     }
 
-    /// Removes events that last occurred more than [`EVENTS_KEPT_FOR`] ago, but none without a time; returns the hashes
-    /// of the objects that they were about.
-    pub(super) fn expire(&mut self, events: &mut Events, now: Timestamp) -> Vec<u128> {
+    /// Removes events that last occurred more than [`EVENTS_KEPT_FOR`] ago, but none without a time, and returns them.
+    pub(super) fn expire(&mut self, events: &mut Events, now: Timestamp) -> Vec<Dropped> {
         let oldest = millis(now.saturating_sub(EVENTS_KEPT_FOR).unwrap_or(Timestamp::MIN));
-        let mut about = Vec::new();
+        let mut dropped = Vec::new();
         // Those without a time stay until there are too many.
         while let Some((_, at)) = self.order.range((i64::MIN + 1, 0)..(oldest, 0)).next().copied() {
-            about.extend(self.drop(events, at));
+            dropped.extend(self.drop(events, at));
         }
-        about
+        dropped
     }
 
     /// Returns the time, in milliseconds, at which the next event becomes too old; `None` if no event has a time.

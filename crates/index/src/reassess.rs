@@ -18,7 +18,7 @@ use taffrail_status::assess::{Assessment, Evidence, UNJUDGED, assess, claims, re
 use taffrail_status::{ClusterState as _, FIRST_STATUS_RULE, Status};
 
 use super::contents::Contents;
-use super::events::{About, about};
+use super::events::{About, Dropped, about};
 use super::evidence::IndexEvidence;
 use super::new_record::{self, FIRST_STATUS};
 use super::pool::NONE;
@@ -363,6 +363,13 @@ impl Index {
         }
     }
 
+    /// Records for subscribers that an event was removed, if it stated the UID of its object.
+    pub(super) fn note_dropped(&mut self, dropped: Option<Dropped>) {
+        if let Some(slot) = dropped.and_then(|dropped| self.contents.slot_of_uid(dropped.uid)) {
+            self.touch(slot, Aspects::EVENTS);
+        }
+    }
+
     pub(super) fn note_scope_changed(&mut self, kind: KindId) {
         if let Some(resource) = self.contents.resource(kind) {
             let key = scope_of(self.contents.seed, &resource.group, &resource.kind);
@@ -393,8 +400,9 @@ impl Index {
     pub fn reassess(&mut self, now: Timestamp) {
         let mut timely = self.reassessment.take_due(millis(now));
         timely.extend(self.notice_time(millis(now)));
-        for key in self.events.expire(&mut self.contents.events, now) {
-            timely.extend(self.reassessment.listening(key));
+        for dropped in self.events.expire(&mut self.contents.events, now) {
+            self.note_dropped(Some(dropped));
+            timely.extend(self.reassessment.listening(dropped.about));
         }
         // What nobody has confirmed yet stays as it was.
         timely.retain(|slot| !self.contents.is_stale(*slot));

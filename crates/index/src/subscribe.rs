@@ -59,7 +59,8 @@ impl Aspects {
     pub const CONTENT: Aspects = Aspects(128);
     /// The object's deletion was requested.
     pub const DELETION: Aspects = Aspects(256);
-    /// Events about the object that came or changed; not those that were deleted or grew too old.
+    /// Events about the object that came, changed, were deleted or grew too old; of the latter two only those that
+    /// stated its UID.
     pub const EVENTS: Aspects = Aspects(512);
 
     /// Returns true if this set contains at least one of `others`.

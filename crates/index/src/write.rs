@@ -455,8 +455,9 @@ impl Index {
 
     pub(super) fn remove_event(&mut self, namespace: &str, name: &str) -> bool {
         let (events, seed) = (&mut self.contents.events, self.contents.seed);
-        let about = self.events.remove(events, seed, namespace, name);
-        self.reassessment.announced(about)
+        let dropped = self.events.remove(events, seed, namespace, name);
+        self.note_dropped(dropped);
+        self.reassessment.announced(dropped.map(|dropped| dropped.about))
     }
 
     pub(super) fn read_events(&mut self, input: &mut Reader<'_>) -> Result<(), Damaged> {

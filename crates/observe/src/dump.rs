@@ -137,6 +137,8 @@ fn file(source: &InputSource, fixed: Option<Timestamp>, current: Timestamp) -> F
     }
     let mut opening = None;
     let mut closing = None;
+    // The lines after the first that hold no object: one in a whole dump.
+    let mut lines_behind_first: u64 = 0;
     let mut lines: u64 = 0;
     let mut is_whole = true;
     let mut parser = Parser::new();
@@ -168,10 +170,10 @@ fn file(source: &InputSource, fixed: Option<Timestamp>, current: Timestamp) -> F
             let place = format!("{file}:{}", parsed.line);
             let kept = match parsed.object {
                 Ok(object) if opening.is_some() && object.group() == GROUP => {
-                    match object.kind() {
-                        OPENING if parsed.line == 1 => {}
-                        CLOSING if closing.is_none() => closing = end(&object),
-                        _ => closing = None,
+                    if object.kind() != OPENING || parsed.line != 1 {
+                        lines_behind_first += 1;
+                        let is_only = object.kind() == CLOSING && lines_behind_first == 1;
+                        closing = is_only.then(|| end(&object)).flatten();
                     }
                     return;
                 }
@@ -322,9 +324,9 @@ impl Recording {
             }
             let key = taffrail_object::ObjectKey::new(&*read.group, &*read.kind, namespace, &**name);
             if let taffrail_status::Presence::Present(found) = snapshot.get(key.as_ref()) {
-                return match found.projection >= read.projection && read.projection == Projection::Full {
-                    true => not_held("the dump does not hold the values of this object"),
-                    false => Answer::Objects(Vec::new()),
+                return match found.projection.covers(read.projection) {
+                    true => Answer::Objects(Vec::new()),
+                    false => not_held("the dump does not hold the values of this object"),
                 };
             }
         }
@@ -381,4 +383,68 @@ fn server(text: &[u8]) -> Option<String> {
     let line = text.split(|&byte| byte == b'\n').next()?;
     let server = std::str::from_utf8(line).ok()?.strip_prefix(SERVER)?.trim();
     (!server.is_empty()).then(|| server.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use serde_json::{Value, json};
+    use taffrail_object::json::OwnedDocument;
+
+    use super::*;
+    use crate::recording::VERSION;
+
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+    fn opening() -> Value {
+        json!({"apiVersion": VERSION, "kind": OPENING, "metadata": {"name": "one"}, "server": "https://one",
+            "observedAt": NOW.to_string(), "kinds": []})
+    }
+
+    fn closing() -> Value {
+        json!({"apiVersion": VERSION, "kind": CLOSING, "metadata": {"name": "one"}, "lines": 0, "scopes": []})
+    }
+
+    #[test]
+    fn dump_with_more_than_one_last_line_has_none() {
+        for (number, is_valid) in [(0, false), (1, true), (2, false), (3, false)] {
+            let mut dump = tempfile::NamedTempFile::new().unwrap();
+            writeln!(dump, "{}", opening()).unwrap();
+            (0..number).for_each(|_| writeln!(dump, "{}", closing()).unwrap());
+            let read = file(&InputSource::File(dump.path().to_owned()), None, NOW);
+            assert_eq!(read.recording.unwrap().closing.is_some(), is_valid, "{number}");
+        }
+    }
+
+    #[test]
+    fn values_of_an_object_are_missing_only_if_the_dump_has_its_metadata_alone() {
+        let recording = Recording {
+            opening: serde_json::from_value(opening()).unwrap(),
+            closing: serde_json::from_value(closing()).unwrap(),
+        };
+        let secret =
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "shop", "name": "a"}});
+        for (held, asked, is_held) in [
+            (Projection::Full, Projection::Full, true),
+            (Projection::Full, Projection::Metadata, true),
+            (Projection::Metadata, Projection::Metadata, true),
+            (Projection::Metadata, Projection::Full, false),
+        ] {
+            let mut snapshot = Snapshot::live("one", NOW);
+            let document = OwnedDocument::parse(secret.to_string().into_bytes()).unwrap();
+            snapshot.insert(document, held).unwrap();
+            let read = Read {
+                group: String::new(),
+                version: "v1".to_owned(),
+                kind: "Secret".to_owned(),
+                plural: "secrets".to_owned(),
+                namespace: Some("shop".to_owned()),
+                target: Target::Object("a".to_owned()),
+                projection: asked,
+            };
+            let answer = recording.of_read(&snapshot, &read);
+            assert_eq!(matches!(answer, Answer::Objects(_)), is_held, "{held:?} {asked:?}: {answer:?}");
+        }
+    }
 }

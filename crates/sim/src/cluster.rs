@@ -88,13 +88,17 @@ fn furnish(inner: &Inner) {
     inner.fleet.run_due();
 }
 impl Cluster {
-    pub(crate) async fn start(fleet: Arc<FleetState>, name: &str) -> Result<Cluster, SimError> {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(SimError::Listen)?;
-        let address = listener.local_addr().map_err(SimError::Listen)?;
+    /// Starts a cluster whose API server answers at `listener`, which has this address.
+    pub(crate) fn start(
+        fleet: Arc<FleetState>,
+        name: &str,
+        listener: TcpListener,
+        address: SocketAddr,
+    ) -> Cluster {
         let inner = Inner::new(fleet, name, control::react);
         furnish(&inner);
         let server = tokio::spawn(http::serve(inner.clone(), listener)).abort_handle();
-        Ok(Cluster(Arc::new(Handle { inner, address, server })))
+        Cluster(Arc::new(Handle { inner, address, server }))
     }
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {

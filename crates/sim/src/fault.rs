@@ -32,6 +32,13 @@ pub enum Trouble {
     Blackhole,
 }
 
+impl Trouble {
+    /// Returns true if the trouble is one of connections, not of requests.
+    fn is_of_connections(&self) -> bool {
+        matches!(self, Trouble::ExpiredCertificate | Trouble::Unreachable | Trouble::Blackhole)
+    }
+}
+
 /// An injected fault: a [`Trouble`] and the requests that it affects. A fault of connections
 /// ([`Trouble::ExpiredCertificate`], [`Trouble::Unreachable`], [`Trouble::Blackhole`]) affects all connections until it
 /// is removed.
@@ -52,6 +59,11 @@ impl Fault {
     /// Creates a fault that affects every request of a cluster.
     pub fn new(trouble: Trouble) -> Fault {
         Fault { trouble, verb: None, resource: None, path: None, times: None }
+    }
+
+    /// Returns true if the fault affects connections, not requests.
+    pub(crate) fn is_of_connections(&self) -> bool {
+        self.trouble.is_of_connections()
     }
 
     /// Restricts the fault to requests with this verb: `get`, `list`, `watch`, `create`, `update`, `patch`,
@@ -127,14 +139,8 @@ impl Faults {
                 || other(&fault.resource, resource)
                 || elsewhere
                 || fault.times == Some(0)
+                || fault.is_of_connections()
             {
-                continue;
-            }
-            let of_connections = matches!(
-                fault.trouble,
-                Trouble::ExpiredCertificate | Trouble::Unreachable | Trouble::Blackhole
-            );
-            if of_connections {
                 continue;
             }
             if let Some(times) = &mut fault.times {
@@ -150,9 +156,6 @@ impl Faults {
     /// if there is none.
     pub(crate) fn connection(&self) -> Option<Trouble> {
         let set = self.set();
-        let of_connections = |trouble: &Trouble| {
-            matches!(trouble, Trouble::ExpiredCertificate | Trouble::Unreachable | Trouble::Blackhole)
-        };
-        set.iter().map(|(_, fault)| &fault.trouble).find(|trouble| of_connections(trouble)).cloned()
+        set.iter().map(|(_, fault)| &fault.trouble).find(|trouble| trouble.is_of_connections()).cloned()
     }
 }

@@ -1,9 +1,11 @@
 //! A fleet of simulated clusters with a common clock.
 
+use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use tokio::net::TcpListener;
 
 use crate::behaviour::{Behaviour, Behaviours};
 use crate::clock::{Clock, Pace, later};
@@ -55,6 +57,13 @@ impl Fleet {
     /// # Errors
     /// If the name is taken, or no port is free.
     pub async fn cluster(&self, name: &str) -> Result<Cluster, SimError> {
+        self.cluster_at(name, TcpListener::bind(("127.0.0.1", 0)).await)
+    }
+
+    fn cluster_at(&self, name: &str, listener: io::Result<TcpListener>) -> Result<Cluster, SimError> {
+        // Nothing fails once the name is taken.
+        let listener = listener.map_err(SimError::Listen)?;
+        let address = listener.local_addr().map_err(SimError::Listen)?;
         {
             let mut names = self.shared.names.lock().unwrap_or_else(PoisonError::into_inner);
             if names.iter().any(|known| known == name) {
@@ -62,7 +71,7 @@ impl Fleet {
             }
             names.push(name.to_owned());
         }
-        Cluster::start(self.shared.clone(), name).await
+        Ok(Cluster::start(self.shared.clone(), name, listener, address))
     }
 
     /// Moves the clock forward by `by`. All tasks that become due run before this returns, in their order and each
@@ -190,5 +199,20 @@ impl FleetBuilder {
         let stepped = shared.clock.pace() == Pace::Stepped;
         let conductor = (!stepped).then(|| tokio::spawn(conduct(Arc::downgrade(&shared))).abort_handle());
         Ok(Fleet { shared, conductor })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn cluster_without_a_port_leaves_its_name_free() {
+        let fleet = Fleet::builder().start().await.unwrap();
+        let refused = fleet.cluster_at("one", Err(io::Error::other("no port is free")));
+        assert!(matches!(refused, Err(SimError::Listen(_))), "{refused:?}");
+        fleet.cluster("one").await.unwrap();
+        let taken = fleet.cluster("one").await;
+        assert!(matches!(taken, Err(SimError::NameTaken(_))), "{taken:?}");
     }
 }

@@ -149,8 +149,9 @@ impl Inner {
 
     /// Sets a fault and returns its id. A fault of connections also closes the open ones.
     pub(crate) fn fault(&self, fault: Fault) -> FaultId {
+        let is_of_connections = fault.is_of_connections();
         let id = self.faults.add(fault);
-        if self.faults.connection().is_some() {
+        if is_of_connections {
             self.cut_connections();
         }
         self.noticed();
@@ -214,4 +215,24 @@ impl Inner {
 
 pub(crate) fn token(random: &mut Rng) -> String {
     format!("{:016x}{:016x}", random.u64(..), random.u64(..))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::fleet::Fleet;
+
+    #[tokio::test]
+    async fn fault_of_requests_closes_no_connections() {
+        let fleet = Fleet::builder().start().await.unwrap();
+        let cluster = fleet.cluster("one").await.unwrap();
+        let mut cut = cluster.inner().cut.subscribe();
+        cluster.trouble(Trouble::Blackhole);
+        assert!(cut.has_changed().unwrap());
+        cut.mark_unchanged();
+        cluster.trouble(Trouble::Latency(Duration::ZERO));
+        assert!(!cut.has_changed().unwrap());
+    }
 }

@@ -81,7 +81,9 @@ pub(crate) fn table() -> Vec<(&'static str, &'static str, &'static str)> {
         Reason::Unauthorized => "The server does not accept the credentials.",
         Reason::Forbidden => "The server accepts the credentials, but does not allow them this request.",
         Reason::NotFound => "The server has no such object, or no such kind.",
-        Reason::CertificateInvalid => "The server's certificate is not trusted.",
+        Reason::CertificateInvalid => {
+            "The server's certificate is not trusted, is for another name, or is not valid yet."
+        }
         Reason::CertificateExpired => "The server's certificate has expired.",
         Reason::ConnectionRefused => "No process listens at the server's address.",
         Reason::ConnectionLost => "The connection broke before the answer was complete.",

@@ -313,6 +313,24 @@ async fn refusals_contain_the_servers_message() {
     assert_eq!(server.requests().len(), 3, "none of these is asked twice");
 }
 
+/// Proxies and aggregated API servers send JSON that is not a `Status`.
+#[tokio::test]
+async fn json_error_of_another_form_is_quoted() {
+    for (code, expected) in [
+        (400, "list pods: Bad Request, application/json: \"{\"error\":\"bad selector\"}\" (HTTP 400)"),
+        (409, "list pods: Conflict, application/json: \"{\"error\":\"bad selector\"}\" (HTTP 409)"),
+        (
+            422,
+            "list pods: Unprocessable Entity, application/json: \"{\"error\":\"bad selector\"}\" (HTTP 422)",
+        ),
+    ] {
+        let server = Server::start(move |_| Reply::json(code, r#"{"error":"bad selector"}"#));
+        let cluster = reached(&server, LONG).await;
+        let error = cluster.list(&ListRequest::all(&resource("", "Pod", "pods"))).await.unwrap_err();
+        assert_eq!((error.reason(), &*error.to_string()), (Reason::BadRequest, expected));
+    }
+}
+
 #[tokio::test]
 async fn html_answer_is_quoted_in_the_error() {
     let login = format!("<!doctype html>\n\u{1b}[2J<html> <title>Log in</title>{}", "é".repeat(2000));

@@ -71,12 +71,16 @@ async fn patch_names_the_field_manager_and_is_counted_once() {
 async fn refused_writes_have_a_type_and_a_hint() {
     type Is = fn(&WriteError) -> bool;
     let unknown = r#"strict decoding error: unknown field \"spec.syncPolicy.automated.enabled\""#;
+    let denied = r#"admission webhook "w.example.com" denied the request: no owner label"#;
     let webhook = r#"Internal error occurred: failed calling webhook \"w.example.com\": refused"#;
     let cases: Vec<(u16, &str, &str, Is, Reason)> = vec![
         (409, "Conflict", "was modified", |it| matches!(it, WriteError::Conflict { .. }), Reason::Conflict),
         (403, "Forbidden", "may not", |it| matches!(it, WriteError::Forbidden { .. }), Reason::Forbidden),
         (404, "NotFound", "not found", |it| matches!(it, WriteError::NotFound { .. }), Reason::NotFound),
         (422, "Invalid", "spec.x", |it| matches!(it, WriteError::Invalid { .. }), Reason::Invalid),
+        (400, "BadRequest", denied, |it| matches!(it, WriteError::Invalid { .. }), Reason::Invalid),
+        (403, "Forbidden", denied, |it| matches!(it, WriteError::Invalid { .. }), Reason::Invalid),
+        (500, "InternalError", denied, |it| matches!(it, WriteError::Invalid { .. }), Reason::Invalid),
         (400, "BadRequest", unknown, |it| matches!(it, WriteError::UnknownField { .. }), Reason::Invalid),
         (400, "BadRequest", "no", |it| matches!(it, WriteError::Refused(_)), Reason::BadRequest),
         (401, "Unauthorized", "who", |it| matches!(it, WriteError::Refused(_)), Reason::Unauthorized),
@@ -121,6 +125,17 @@ async fn lost_answer_makes_a_write_uncertain() {
     let dry = PatchRequest { dry_run: true, ..merge(&resource, "a", b"{}") };
     let error = cluster.patch(&dry).await.unwrap_err();
     assert!(matches!(error, WriteError::Refused(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn dry_run_with_an_unreadable_answer_is_certain() {
+    let server = Server::start(|_| Reply::json(200, r#"{"kind":"Status","metadata":{},"status":"Success"}"#));
+    let cluster = reached(&server, LONG).await;
+    let resource = config_maps();
+    let dry = PatchRequest { dry_run: true, ..merge(&resource, "a", b"{}") };
+    let error = cluster.patch(&dry).await.unwrap_err();
+    assert!(matches!(error, WriteError::Refused(_)), "{error:?}");
+    assert_eq!(error.reason(), Reason::UnexpectedAnswer);
 }
 
 #[tokio::test]

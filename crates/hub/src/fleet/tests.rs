@@ -193,6 +193,22 @@ fn sources_that_disagree_do_so_after_another_one_is_forgotten() {
 }
 
 #[test]
+fn lost_source_does_not_disagree_with_live_ones() {
+    let mut world = World::default();
+    for source in ["agent", "metrics", "observer"] {
+        world.open("prod", source);
+    }
+    world.snapshot("prod", "agent", 0, vec![observed("prod", Status::Failed)]);
+    world.snapshot("prod", "metrics", 5, vec![observed("prod", Status::Current)]);
+    world.snapshot("prod", "observer", 5, vec![observed("prod", Status::Current)]);
+    assert_eq!(world.fleet.disagreements(seconds(20)).len(), 1);
+    for source in ["metrics", "observer"] {
+        world.send("prod", source, 200, Content::Heartbeat);
+    }
+    assert_eq!(world.fleet.disagreements(seconds(201)), []);
+}
+
+#[test]
 fn clusters_of_one_name_have_their_own_apps() {
     let mut world = World::default();
     for cluster in ["1", "2"] {

@@ -124,13 +124,16 @@ impl Access {
         }
         let Some(session) = self.session(&parts.headers) else {
             let refusal = Refusal::unauthorized("the request has neither a token nor a session");
-            return Err(refusal.hint(
-                "send 'Authorization: Bearer TOKEN', or open the URL with a token, as the hub printed it",
-            ));
+            return Err(refusal.hint(match self.prints_url() {
+                true => "send 'Authorization: Bearer TOKEN', or open the URL with a token, as the hub printed it",
+                false => "send 'Authorization: Bearer TOKEN'; 'taffrail hub token create' makes a token",
+            }));
         };
         if !session {
-            return Err(Refusal::unauthorized("the session has ended")
-                .hint("begin a new session: open the URL with a token again, as the hub printed it"));
+            return Err(Refusal::unauthorized("the session has ended").hint(match self.prints_url() {
+                true => "begin a new session: open the URL with a token again, as the hub printed it",
+                false => "open a session with a token: POST /api/v1/session",
+            }));
         }
         let site = parts.headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
         let is_read = matches!(parts.method, Method::GET | Method::HEAD);
@@ -143,6 +146,11 @@ impl Access {
                 "the request has a session cookie, but not the header Sec-Fetch-Site, which browsers send",
             )),
         }
+    }
+
+    /// Returns true if the hub prints a URL with a token at its start.
+    fn prints_url(&self) -> bool {
+        self.run.is_some()
     }
 
     /// Opens a session if `token` is valid at `now`, else refuses with 401. Returns the value of `Set-Cookie`. If there

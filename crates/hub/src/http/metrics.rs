@@ -93,13 +93,23 @@ fn saving(index: &FleetIndex, store: &StoreHealth, text: &mut MetricsText) {
 fn apps(view: &FleetView, names: &BTreeMap<usize, String>, text: &mut MetricsText) {
     let mut of_name: FxHashMap<u32, Counts> = FxHashMap::default();
     let mut unwell: Vec<(Status, &str, usize)> = Vec::new();
+    // Of two apps of one key in a cluster the worse one counts. All apps of a cluster come one after the other.
+    let (mut here, mut worst_here) = (usize::MAX, FxHashMap::<u32, Status>::default());
+    let mut count = |worst: &mut FxHashMap<u32, Status>| {
+        worst.drain().for_each(|(name, status)| of_name.entry(name).or_default().add(status));
+    };
     view.each(&AppFilter::default(), |(place, _), pair, summary, now| {
         let key = &*pair.declared.body.key;
-        of_name.entry(summary.key).or_default().add(now.effective);
+        if std::mem::replace(&mut here, place) != place {
+            count(&mut worst_here);
+        }
+        let worst = worst_here.entry(summary.key).or_insert(now.effective);
+        *worst = (*worst).min(now.effective);
         if now.effective != Status::Current {
             unwell.push((now.effective, key, place));
         }
     });
+    count(&mut worst_here);
     let table = &view.fleet().names;
     let units: BTreeMap<&str, Counts> =
         of_name.into_iter().map(|(name, counts)| (table.text(name), counts)).collect();
@@ -111,7 +121,6 @@ fn apps(view: &FleetView, names: &BTreeMap<usize, String>, text: &mut MetricsTex
         }
     }
     let mut omitted = vec![(family, units.len().saturating_sub(MAX_APPS))];
-    // Of two apps of one key in a cluster the worse one counts.
     unwell.sort_unstable();
     let mut told: HashSet<(&str, usize)> = HashSet::new();
     unwell.retain(|(_, key, place)| told.insert((key, *place)));

@@ -29,7 +29,7 @@ use crate::store::{Answer, Cursor, HistoryEntry, HistoryRange, PageQuery, PairId
 const PAGE: NonZeroUsize = NonZeroUsize::new(5_000).unwrap();
 
 /// The bound of the cells of the matrix of a past time: a page has at most as many rows as this number divided by that
-/// of the clusters which the hub knows now, but at least one.
+/// of its columns, but at least one.
 const MAX_CELLS: usize = 1_000_000;
 
 fn store<'r>(request: &'r Request<'_>) -> Result<&'r Arc<dyn Store>, Refusal> {
@@ -345,7 +345,7 @@ pub(super) fn matrix(request: &Request<'_>, at: Timestamp) -> Result<Vec<u8>, Re
     let mut past = Past::new(request, at)?;
     let cursors = past.cursors("matrix");
     let after: Option<String> = request.cursor(&cursors)?;
-    let limit = request.query.limit.min(MAX_CELLS / past.clusters.len().max(1)).max(1);
+    let most = |columns: usize| request.query.limit.min(MAX_CELLS / columns.max(1)).max(1);
     let hasher = RandomState::new();
     let mut keys: HashSet<u64> = HashSet::new();
     let mut columns: BTreeMap<(usize, ClusterId), MatrixColumn> = BTreeMap::new();
@@ -357,6 +357,8 @@ pub(super) fn matrix(request: &Request<'_>, at: Timestamp) -> Result<Vec<u8>, Re
         let column =
             columns.entry((place, id.cluster.clone())).or_insert_with(|| MatrixColumn { cluster, freshness });
         column.freshness = column.freshness.min(freshness);
+        // With more columns it only becomes less.
+        let limit = most(columns.len());
         let is_problem = state.problem.is_some();
         let rank = state.effective as u8 + if is_problem { 0 } else { 16 };
         let code = matrix_code(state.health, freshness, is_problem);
@@ -366,13 +368,13 @@ pub(super) fn matrix(request: &Request<'_>, at: Timestamp) -> Result<Vec<u8>, Re
             if rank < cell.1 {
                 *cell = (code, rank);
             }
-            if rows.len() > limit + 1 {
-                rows.pop_last();
-            }
+        }
+        while rows.len() > limit + 1 {
+            rows.pop_last();
         }
         ControlFlow::Continue(())
     })?;
-    let is_cut = rows.len() > limit;
+    let is_cut = rows.len() > most(columns.len());
     if is_cut {
         rows.pop_last();
     }

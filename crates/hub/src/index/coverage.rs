@@ -49,7 +49,8 @@ impl FleetView {
         let is_admitted = |name: &String| filter.clusters.is_empty() || filter.clusters.contains(name);
         for (name, since) in unheard.0.iter().filter(|(name, _)| is_admitted(name)) {
             coverage.clusters += 1;
-            add(&mut coverage, self.not_read(name, *since, false));
+            let silent = "no source has reported the cluster since it was added";
+            add(&mut coverage, self.not_read(name, *since, false, silent));
         }
         for name in &filter.clusters {
             let is_called = |(_, cluster): (_, &Arc<PublishedCluster>)| self.is_called(cluster, name);
@@ -63,16 +64,14 @@ impl FleetView {
         coverage
     }
 
-    /// Makes the entry of a cluster whose apps have never been read since it was added at the moment `since`: loading
-    /// at first, or partial once it has been silent for longer than [`LOST`] and is not live.
-    fn not_read(&self, cluster: &str, since: Duration, is_live: bool) -> MissingCluster {
+    /// Makes the entry of a cluster whose apps have never all been read since it was added at the moment `since`:
+    /// loading at first, or partial with the message `silent` once it has been silent for longer than [`LOST`] and is not live.
+    fn not_read(&self, cluster: &str, since: Duration, is_live: bool, silent: &str) -> MissingCluster {
         let moment = self.moment();
         let waited = moment.at.saturating_sub(since);
         let (state, reason, message) = match waited <= LOST || is_live {
             true => (AnswerState::Loading, "NotRead", "the apps of the cluster have not been read yet"),
-            false => {
-                (AnswerState::Partial, "Silent", "no source has reported the cluster since it was added")
-            }
+            false => (AnswerState::Partial, "Silent", silent),
         };
         let (cluster, message, since) = (cluster.to_owned(), message.to_owned(), ago(moment, waited));
         MissingCluster { cluster, state, reason: reason.into(), message, since }
@@ -96,7 +95,12 @@ impl FleetView {
                 let opened = ago(moment, moment.at.saturating_sub(cluster.opened));
                 return missing(AnswerState::Partial, "Unreachable", lost.silence.clone(), opened);
             }
-            return Some(self.not_read(name.unwrap_or(&cluster.id.0), cluster.opened, freshness.is_live()));
+            let silent = match name {
+                Some(_) => "no source has reported all apps of the cluster since it was added",
+                None => "no source has reported the cluster since it was added",
+            };
+            let shown = name.unwrap_or(&cluster.id.0);
+            return Some(self.not_read(shown, cluster.opened, freshness.is_live(), silent));
         }
         if freshness.state != FreshnessState::Live {
             let message =

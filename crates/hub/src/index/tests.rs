@@ -374,10 +374,13 @@ fn answers_say_which_clusters_are_missing_and_why() {
     assert_eq!(fleet.index.view().coverage(&all).clusters, 2, "one cluster is counted once");
     let loading = "us-1 NotRead the apps of the cluster have not been read yet".to_owned();
     assert_eq!(told(&all), (AnswerState::Loading, vec![silent, loading]));
+    fleet.index.expect(["eu-1".to_owned(), "us-1".to_owned(), "us-2".to_owned()]);
     fleet.pass(151);
     let state = told(&all);
     assert_eq!(state.0, AnswerState::Partial);
-    assert_eq!(state.1[1], "us-1 Silent no source has reported the cluster since it was added");
+    // The facts about us-1 were reported.
+    assert_eq!(state.1[1], "us-1 Silent no source has reported all apps of the cluster since it was added");
+    assert_eq!(state.1[2], "us-2 Silent no source has reported the cluster since it was added");
     let lost =
         taffrail_api::report::LostCluster { message: "refused".into(), silence: "does not answer".into() };
     fleet.facts("us-1", "observer", |facts| facts.lost = Some(lost), Vec::new());

@@ -331,6 +331,35 @@ fn warnings_are_kept_within_bounds() {
 }
 
 #[test]
+fn subscribers_learn_of_events_that_are_deleted_or_grow_too_old() {
+    let mut world = World::new(IndexSettings::default());
+    let pod = object("Pod", "shop", "web", 1, None);
+    world.apply(&pod);
+    let events = [1, 2].map(|number| event(number, &pod, "Warning", "Unhealthy", world.now));
+    for event in &events {
+        world.apply(event);
+    }
+    world.index.publish(world.now);
+    let mut subscription = world.index.subscribe(100);
+    assert!(matches!(subscription.try_next(), Some(Notice::Reread { .. })));
+    let mut is_told = |world: &mut World| {
+        world.index.publish(world.now);
+        match subscription.try_next() {
+            Some(Notice::Batch(told)) => {
+                told.changes.iter().any(|change| change.aspects.has(Aspects::EVENTS))
+            }
+            _ => false,
+        }
+    };
+    assert!(!is_told(&mut world));
+    world.remove(&events[0]);
+    assert!(is_told(&mut world));
+    world.pass(3_601);
+    assert!(is_told(&mut world));
+    assert_eq!(world.index.sizes().events, 0);
+}
+
+#[test]
 fn an_event_of_both_groups_is_one() {
     let mut world = World::new(IndexSettings::default());
     let pod = object("Pod", "shop", "web", 1, None);

@@ -199,6 +199,8 @@ impl FleetWatcher {
         let following = &mut self.clusters[at];
         let snapshot = &mut self.fleet.snapshots[at];
         if following.feeds.is_none() {
+            // There is nothing to plan, and a new connection marks the cluster again.
+            following.changed = false;
             return following.connecting && !has_failed(snapshot);
         }
         let now = Instant::now();

@@ -252,6 +252,21 @@ pub(super) mod tests {
         drop(fleet);
     }
 
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_cluster_without_a_connection_is_whole_once_planned() {
+        let fleet = Fleet::builder().verbatim(true).controllers(false).start().await.unwrap();
+        let cluster = fleet.cluster("eu").await.unwrap();
+        cluster.apply(namespace("shop")).unwrap();
+        let mut follow = follow(std::slice::from_ref(&cluster), &Memory::of(64 << 20)).await;
+        follow.settle(NO_EXTRA).await;
+        let over = ReadError::OverLimit { what: WHAT.to_owned(), limit: "too much".to_owned() };
+        follow.let_go(0, &over);
+        follow.take_news();
+        follow.ask().await;
+        assert!(follow.is_whole());
+        drop(fleet);
+    }
+
     /// The texts of these objects take a tenth of the memory that their records take, so the records must count, too.
     #[tokio::test(flavor = "multi_thread")]
     async fn a_cluster_of_very_many_tiny_objects_is_let_go_of() {

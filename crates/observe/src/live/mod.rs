@@ -185,11 +185,11 @@ impl Live {
     /// values if the cluster is no longer watched.
     pub async fn costs(&self) -> Costs {
         let (answer, costs) = oneshot::channel();
-        let asked = self.asks.send(LiveCommand::Costs(answer)).await;
-        match asked {
-            Ok(()) => costs.await.unwrap_or_default(),
-            Err(_) => *self.shared.costs.lock().unwrap_or_else(PoisonError::into_inner),
-        }
+        let answered = match self.asks.send(LiveCommand::Costs(answer)).await {
+            Ok(()) => costs.await.ok(),
+            Err(_) => None,
+        };
+        answered.unwrap_or_else(|| *self.shared.costs.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -530,5 +530,23 @@ impl Owner {
         };
         self.index.set_scope(followed.kind, followed.namespace.as_deref(), state, reason, now);
         self.dirty = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn costs_are_the_last_known_if_the_owner_ends_before_it_answers() {
+        let newest = Index::new(IndexSettings::default()).publish(Timestamp::now());
+        let mut known = Costs::default();
+        known.relists = 3;
+        let shared = Arc::new(Shared { newest: RwLock::new(newest), costs: Mutex::new(known) });
+        let (asks, mut asked) = mpsc::channel(1);
+        let (_told, contact) = watch::channel(Connectivity::Live);
+        let task = tokio::spawn(async move { drop(asked.recv().await) });
+        let live = Live { shared, asks, contact, cold: None, task };
+        assert_eq!(live.costs().await, known);
     }
 }

@@ -161,9 +161,8 @@ impl Program {
     }
 
     /// Evaluates the expression with these variables. Returns `Missing` if a field is absent or not of a usable type
-    /// yet, and, for [`Names::Fields`], if a function is unknown. Returns `Fault` if the result is neither true nor
-    /// false, if the evaluation exceeds its budget, or after any other error. The caller needs a stack of
-    /// [`REQUIRED_STACK`] bytes.
+    /// yet. Returns `Fault` if the result is neither true nor false, if a function is unknown, if the evaluation
+    /// exceeds its budget, or after any other error. The caller needs a stack of [`REQUIRED_STACK`] bytes.
     pub fn evaluate(&self, variables: &[(&str, &serde_json::Value)]) -> PredicateAnswer {
         let mut context = Context::with_env(Arc::clone(&self.env));
         for (name, tree) in variables {
@@ -187,9 +186,11 @@ impl Program {
                 // A field that is null now may become a number later.
                 PredicateAnswer::Missing(short(&error.to_string()))
             }
-            // Names were checked before, so an undeclared one is a field of the object that is not there yet. The
-            // interpreter reports missing functions the same way.
-            Err(ExecutionError::UndeclaredReference(name)) if self.names == Names::Fields => {
+            // Names were checked before, so an undeclared one is a field of the object that is not there yet, unless it
+            // is a function: the interpreter reports both the same way.
+            Err(ExecutionError::UndeclaredReference(name))
+                if self.names == Names::Fields && self.is_field(&name, variables) =>
+            {
                 PredicateAnswer::Missing(format!("there is no '{}' yet", short(&name)))
             }
             Err(ExecutionError::UndeclaredReference(name)) => {
@@ -197,6 +198,13 @@ impl Program {
             }
             Err(error) => PredicateAnswer::Fault(short(&error.to_string())),
         }
+    }
+
+    /// Returns true if a name that the interpreter did not find is that of a field, and not that of a function.
+    fn is_field(&self, name: &str, variables: &[(&str, &serde_json::Value)]) -> bool {
+        let references = self.expression.references();
+        !references.has_function(name)
+            || (references.has_variable(name) && !variables.iter().any(|(field, _)| *field == name))
     }
 }
 

@@ -69,12 +69,12 @@ impl Scripts {
             let Some(rest) = key.strip_prefix(CUSTOMIZATIONS).and_then(|rest| rest.strip_prefix('.')) else {
                 continue;
             };
-            if rest.len() > MAX_NAME_BYTES {
-                errors.push(too_long(rest));
-                continue;
-            }
             let Some((sort, name)) = rest.split_once('.') else { continue };
             if !matches!(sort, "health" | "actions") {
+                continue;
+            }
+            if name.len() > MAX_NAME_BYTES {
+                errors.push(too_long(name));
                 continue;
             }
             let Some(name) = kind_of(name) else {
@@ -145,8 +145,8 @@ pub(super) fn place(path: &str) -> Option<(&str, File<'_>)> {
 
 const CUSTOMIZATIONS: &str = "resource.customizations";
 
-/// The maximum length, in bytes, of a name in the older key of `argocd-cm`, or of what follows
-/// `resource.customizations.` in a newer one, because verdicts contain it; a longer one is refused.
+/// The maximum length, in bytes, of the group and kind in a key of `argocd-cm`, because verdicts contain them; longer
+/// ones are refused.
 const MAX_NAME_BYTES: usize = 253;
 
 fn too_long(name: &str) -> LuaError {

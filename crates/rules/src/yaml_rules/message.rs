@@ -82,6 +82,15 @@ impl Message {
         }
     }
 
+    /// Returns true if the message reads the objects whose owner reference names this object.
+    pub(super) fn asks_children(&self) -> bool {
+        match self {
+            Message::Condition => false,
+            Message::Field(path) => path.asks_children(),
+            Message::Template(pieces) => ask_children(pieces),
+        }
+    }
+
     pub(super) fn say(&self, object: Value<'_>, found: &TestMatches<'_>) -> String {
         match self {
             Message::Template(pieces) => {
@@ -104,6 +113,12 @@ impl Message {
             }
         }
     }
+}
+
+/// Returns true if a placeholder of a template stands for a field of the objects whose owner reference names this
+/// object.
+pub(super) fn ask_children(pieces: &[Piece]) -> bool {
+    pieces.iter().any(|piece| matches!(piece, Piece::Field(path, _) if path.asks_children()))
 }
 
 /// Splits a template into text and placeholders.

@@ -53,7 +53,7 @@ pub struct KindRules {
     elements: Elements,
     unseen: Option<SignedDuration>,
     branches: Box<[Branch]>,
-    /// True if a test reads the objects whose owner reference names this object.
+    /// True if a path of the rules leads to the objects whose owner reference names this object.
     asks_children: bool,
 }
 
@@ -173,6 +173,10 @@ impl KindRules {
 }
 
 impl Branch {
+    fn asks_children(&self) -> bool {
+        self.tests.iter().any(|test| test.asks_children(false)) || self.message.asks_children()
+    }
+
     fn verdict(&self, object: Value<'_>, found: &TestMatches<'_>) -> Verdict {
         let message = self.message.say(object, found);
         let reason = || self.reason(object, found);

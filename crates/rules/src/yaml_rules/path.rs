@@ -119,7 +119,8 @@ impl Path {
         Ok(Path { text: text.into(), start, steps: steps.into(), is_many })
     }
 
-    /// Returns true if the path leads to `children`, the objects whose owner reference names this object.
+    /// Returns true if the path, taken from the object, leads to `children`, the objects whose owner reference
+    /// names it.
     pub(super) fn asks_children(&self) -> bool {
         self.start != Start::Element
             && matches!(self.steps.first(), Some(Step::Key(key)) if **key == *CHILDREN)

@@ -172,7 +172,8 @@ impl Reader<'_> {
         }
         let branches: Box<[Branch]> = read.into();
         let source = source.unwrap_or_default().into();
-        let asks_children = branches.iter().flat_map(|branch| &branch.tests).any(Test::asks_children);
+        let asks_children = observed.iter().chain([&conditions]).any(Path::asks_children)
+            || branches.iter().any(Branch::asks_children);
         let rules = KindRules { source, observed, conditions, elements, unseen, branches, asks_children };
         self.rule = rules.unreachable();
         if self.rule.is_some() {

@@ -65,22 +65,38 @@ pub(super) struct ComparedTexts {
 }
 
 impl Test {
-    /// Returns true if the field or list under test is in `children`, the objects whose owner reference names this
-    /// object. Fields that it is compared with are not considered.
-    pub(super) fn asks_children(&self) -> bool {
-        let any = |tests: &[Test]| tests.iter().any(Test::asks_children);
+    /// Returns true if the test reads `children`, the objects whose owner reference names this object. `in_element` is
+    /// true for a test of an element of a list, in which only paths from `$` begin at the object.
+    pub(super) fn asks_children(&self, in_element: bool) -> bool {
+        let leads = |path: &Path| path.asks_children() && !(in_element && path.start() == Start::Here);
+        let any = |tests: &[Test], in_element| tests.iter().any(|test| test.asks_children(in_element));
+        let bounds_lead = |bound: &Bound| bound.path().is_some_and(leads);
         match self {
             Test::Condition(_) => false,
-            Test::Field(test) => test.path.asks_children(),
-            Test::All(tests) => any(tests),
-            Test::Any(several) | Test::None(several) => several.iter().any(|tests| any(tests)),
-            // The tests inside read the elements.
-            Test::Each(path, _) | Test::Some(path, _) | Test::Count(path, ..) => path.asks_children(),
+            Test::Field(test) => {
+                let reads = |check: &Check| match check {
+                    Check::Is(words) | Check::Not(words) => words.ask_children(),
+                    Check::Matches(other, _) => leads(other),
+                    Check::Bound(bound) => bounds_lead(bound),
+                    Check::Like(_) | Check::Exists(_) | Check::Contains(_) => false,
+                };
+                leads(&test.path) || test.checks.iter().any(reads)
+            }
+            Test::All(tests) => any(tests, in_element),
+            Test::Any(several) | Test::None(several) => several.iter().any(|tests| any(tests, in_element)),
+            Test::Each(path, tests) | Test::Some(path, tests) => leads(path) || any(tests, true),
+            Test::Count(path, tests, bounds) => {
+                leads(path) || any(tests, true) || bounds.iter().any(bounds_lead)
+            }
         }
     }
 }
 
 impl ComparedTexts {
+    fn ask_children(&self) -> bool {
+        self.made.iter().any(|pieces| message::ask_children(pieces))
+    }
+
     fn have(&self, value: Value<'_>, scope: &Scope<'_, '_>) -> bool {
         self.plain.iter().any(|word| path::is_word(value, word))
             || self.made.iter().any(|pieces| path::is_word(value, &fill(pieces, scope)))
@@ -367,6 +383,14 @@ pub(super) fn number(text: &str) -> Option<f64> {
 }
 
 impl Bound {
+    /// Returns the path of the other field; `None` if the bound is a number.
+    fn path(&self) -> Option<&Path> {
+        match &self.other {
+            Other::Number(_) => None,
+            Other::Field(path, _) => Some(path),
+        }
+    }
+
     fn holds(&self, operand: Operand, scope: &Scope<'_, '_>) -> bool {
         let other = match &self.other {
             Other::Number(number) => Operand::Number(*number),

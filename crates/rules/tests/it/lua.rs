@@ -267,6 +267,20 @@ fn invalid_config_map_key_affects_its_own_kind_only() {
     assert_eq!(judge(scripts, &json!({"apiVersion": "v1", "kind": "Lamp"})).status, Status::Current);
 }
 
+/// A key that holds neither a health script nor actions is not read.
+#[test]
+fn only_a_long_kind_in_a_config_map_key_is_refused() {
+    let key = |sort: &str, length: usize| format!("resource.customizations.{sort}.{}", "a".repeat(length));
+    for (key, refused) in [
+        (key("ignoreDifferences", 300), 0),
+        (key("health", 253), 0),
+        (key("health", 254), 1),
+        (key("actions", 254), 1),
+    ] {
+        assert_eq!(of_map(&[(&key, "")]).errors().len(), refused, "{key}");
+    }
+}
+
 #[test]
 fn config_map_actions_merge_built_in_actions_only_on_request() {
     let definitions = |merge: bool| {

@@ -78,6 +78,34 @@ kinds:
     assert_eq!(verdict.rule, "fallback");
 }
 
+/// Every path of a rule counts, not only that of the field or list under test.
+#[test]
+fn any_path_of_a_yaml_rule_may_read_children() {
+    let reads = |rule: &str| {
+        let text = format!(
+            "{{group: example.com, source: 'https://example.com', kinds: {{Pool: {{rules: [{{{rule}}}]}}}}}}"
+        );
+        let layer = Layer::read(Origin::User, [("rules.yaml", &*text)]).unwrap();
+        RuleSet::bare().with(layer).reads_children("example.com", "Pool")
+    };
+    for rule in [
+        "status: Failed, field: spec.first, matches: 'children[0].metadata.name'",
+        "status: Failed, field: spec.size, above: 'children[0].status.size'",
+        "status: Failed, field: spec.first, is: '{children[0].metadata.name}'",
+        "status: Failed, field: spec.first, exists: true, message: 'the first is {children[0].metadata.name}'",
+        "status: Failed, count: {in: 'spec.parts[*]', above: 'children[0].status.size'}",
+        "status: Failed, some: 'spec.parts[*]', that: [{field: name, matches: '$.children[0].metadata.name'}]",
+    ] {
+        assert!(reads(rule), "{rule}");
+    }
+    for rule in [
+        "status: Failed, field: spec.first, matches: 'spec.children'",
+        "status: Failed, some: 'spec.parts[*]', that: [{field: 'children[0]', exists: true}], message: '{@.children}'",
+    ] {
+        assert!(!reads(rule), "{rule}");
+    }
+}
+
 #[test]
 fn expressions_read_children() {
     let checks = json!({"spec": {"healthCheckExprs": [{

@@ -115,6 +115,23 @@ fn invalid_health_checks_are_reported() {
     assert!(HealthChecks::of_object(Origin::User, &kustomization(json!([])), &read).unwrap().is_none());
 }
 
+/// An unknown function does not come with time, as a missing field may.
+#[test]
+fn health_check_with_an_unknown_function_is_at_fault() {
+    let object = json!({"status": {"phase": "Done"}});
+    let variables: Vec<_> =
+        object.as_object().unwrap().iter().map(|(name, field)| (&**name, field)).collect();
+    for (text, expected) in [
+        ("status.phase.unheard()", PredicateAnswer::Fault("there is no function 'unheard'".to_owned())),
+        ("unheard(status.phase)", PredicateAnswer::Fault("there is no function 'unheard'".to_owned())),
+        ("status(status.phase)", PredicateAnswer::Fault("there is no function 'status'".to_owned())),
+        ("spec.size == 1", PredicateAnswer::Missing("there is no 'spec' yet".to_owned())),
+        ("size(spec) == size(status)", PredicateAnswer::Missing("there is no 'spec' yet".to_owned())),
+    ] {
+        assert_eq!(Program::read(text, Names::Fields).unwrap().evaluate(&variables), expected, "{text}");
+    }
+}
+
 #[test]
 fn ready_expression_decides_if_a_dependency_is_ready() {
     let ready =

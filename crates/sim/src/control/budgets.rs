@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use taffrail_object::LabelSelector;
-use taffrail_object::kinds::plural;
 
 use super::pods::{is_ending, is_finished, is_ready};
 use super::rollout::{number, share};
@@ -35,10 +34,13 @@ pub(super) fn reconcile(inner: &Arc<Inner>, namespace: &str) {
     }
 }
 
-/// Returns the number of Pods that should exist: the sum of `spec.replicas` of the distinct controllers of the selected
-/// Pods (0 for one outside of the group `apps`), and one for each Pod without a controller.
-fn expected(inner: &Inner, selected: &[&Value]) -> i64 {
-    let mut owners: Vec<(String, String, String)> = Vec::new();
+/// Returns the number of Pods that should exist: the sum of the replicas of the distinct controllers of the selected
+/// Pods (0 for one that does not exist), and one for each Pod without a controller.
+///
+/// # Errors
+/// If a controller is of a kind without a scale subresource, such as Job.
+fn expected(inner: &Inner, selected: &[&Value]) -> Result<i64, String> {
+    let mut owners: Vec<Value> = Vec::new();
     let mut alone = 0;
     for pod in selected {
         let references = pod["metadata"]["ownerReferences"].as_array().into_iter().flatten();
@@ -46,36 +48,42 @@ fn expected(inner: &Inner, selected: &[&Value]) -> i64 {
             alone += 1;
             continue;
         };
-        let namespace = text(&pod["metadata"]["namespace"]);
-        let owner = (text(&owner["kind"]), namespace, text(&owner["name"]));
+        let metadata = json!({"namespace": pod["metadata"]["namespace"], "name": owner["name"]});
+        let owner = json!({"apiVersion": owner["apiVersion"], "kind": owner["kind"], "metadata": metadata});
         if !owners.contains(&owner) {
             owners.push(owner);
         }
     }
-    let wanted = owners.iter().map(|(kind, namespace, name)| {
-        let plural = plural(kind).to_lowercase();
-        let found = inner.target("apps", &plural, namespace, name).and_then(|target| inner.tree(&target));
-        found.map_or(0, |owner| number(&owner, "/spec/replicas"))
-    });
-    alone + wanted.sum::<i64>()
+    let mut wanted = alone;
+    for owner in &owners {
+        // A kind that is not served has no objects.
+        let Ok(target) = inner.target_of(owner) else { continue };
+        let Some(scale) = target.described().and_then(|version| version.scale.as_ref()) else {
+            return Err(format!("{} does not implement the scale subresource", target.resource.full_name()));
+        };
+        let pointer: String = scale.spec_replicas.iter().map(|key| format!("/{key}")).collect();
+        wanted += inner.tree(&target).map_or(0, |owner| number(&owner, &pointer));
+    }
+    Ok(wanted)
 }
 
 fn write(inner: &Inner, budget: &Value, selected: &[&Value], healthy: i64) {
     let Ok(target) = inner.target_of(budget) else { return };
     let spec = &budget["spec"];
-    let (expected, desired) = match (spec.get("maxUnavailable"), spec.get("minAvailable")) {
-        (Some(most), _) => {
-            let expected = expected(inner, selected);
-            (expected, (expected - share(most, expected, true)).max(0))
-        }
+    let counted = match (spec.get("maxUnavailable"), spec.get("minAvailable")) {
+        (Some(most), _) => expected(inner, selected)
+            .map(|expected| (expected, (expected - share(most, expected, true)).max(0))),
         (None, Some(least @ Value::String(_))) => {
-            let expected = expected(inner, selected);
-            (expected, share(least, expected, true))
+            expected(inner, selected).map(|expected| (expected, share(least, expected, true)))
         }
         (None, least) => {
             let least = least.and_then(Value::as_i64).unwrap_or(1);
-            (i64::try_from(selected.len()).unwrap_or(i64::MAX), least)
+            Ok((i64::try_from(selected.len()).unwrap_or(i64::MAX), least))
         }
+    };
+    let (expected, desired) = match counted {
+        Ok(counted) => counted,
+        Err(why) => return write_failure(inner, &target, &why),
     };
     let allowed = if expected > 0 { (healthy - desired).max(0) } else { 0 };
     let generation = &budget["metadata"]["generation"];
@@ -94,6 +102,23 @@ fn write(inner: &Inner, budget: &Value, selected: &[&Value], healthy: i64) {
         if let Some(members) = budget.as_object_mut() {
             members.insert("status".to_owned(), status);
         }
+    });
+}
+
+/// Writes that the Pods of a budget could not be counted because of `why`: it allows no disruption.
+fn write_failure(inner: &Inner, target: &Target, why: &str) {
+    change(inner, target, |budget| {
+        let mut status = json!({"currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0});
+        for (key, value) in budget["status"].as_object().into_iter().flatten() {
+            status[key] = value.clone();
+        }
+        status["disruptionsAllowed"] = json!(0);
+        let mut rest = json!({"reason": "SyncFailed", "message": why});
+        if let Some(observed) = status.get("observedGeneration") {
+            rest["observedGeneration"] = observed.clone();
+        }
+        set_condition(inner, &mut status, "DisruptionAllowed", "False", &rest);
+        budget["status"] = status;
     });
 }
 

@@ -79,6 +79,27 @@ async fn stepped_time_moves_only_by_advance() {
     assert_eq!(fleet.clock().now(), "2026-03-01T12:00:30Z".parse::<Timestamp>().unwrap());
 }
 
+/// Kubernetes cannot know how many Pods a Job should have, and so allows no disruption of any Pod.
+#[tokio::test]
+async fn budget_for_pods_of_a_job_fails_to_sync() {
+    let fleet = stepped().nodes(1).start().await.unwrap();
+    let cluster = fleet.cluster("one").await.unwrap();
+    cluster.apply_yaml(WEB).unwrap();
+    let job = "{apiVersion: batch/v1, kind: Job, metadata: {name: one, namespace: shop}, spec: {template: {metadata: {labels: {app: web}}, spec: {restartPolicy: Never, containers: [{name: main, image: 'example.com/web:1'}]}}}}";
+    let budget = "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: web, namespace: shop}, spec: {maxUnavailable: 1, selector: {matchLabels: {app: web}}}}";
+    cluster.apply_yaml(budget).unwrap();
+    fleet.advance(Duration::from_secs(10));
+    let status = || cluster.get("policy/v1", "PodDisruptionBudget", "shop", "web").unwrap()["status"].clone();
+    assert_eq!((&status()["expectedPods"], &status()["disruptionsAllowed"]), (&json!(3), &json!(1)));
+    cluster.apply_yaml(job).unwrap();
+    fleet.advance(Duration::from_secs(1));
+    let status = status();
+    assert_eq!(status["disruptionsAllowed"], 0, "{status}");
+    let condition = &status["conditions"][0];
+    assert_eq!((&condition["status"], &condition["reason"]), (&json!("False"), &json!("SyncFailed")));
+    assert_eq!(condition["message"], "jobs.batch does not implement the scale subresource");
+}
+
 #[tokio::test]
 async fn claim_is_protected_while_a_pod_uses_it() {
     let fleet = stepped().nodes(1).start().await.unwrap();

@@ -176,6 +176,24 @@ async fn static_tokens_are_valid_until_they_expire_or_are_revoked() {
     assert_eq!(status(&router, &headers).await, 401);
 }
 
+/// Only a hub on loopback prints a URL.
+#[tokio::test]
+async fn hints_behind_tls_name_no_printed_url() {
+    let access = Access::behind_tls(["hub.example.com".to_owned()], Vec::new());
+    let hub = HubApi::new(Arc::clone(&fleet().index), access, Limits::default()).unwrap();
+    let (tls, (loopback, _)) = (router(Arc::new(hub)), loopback());
+    for (router, host, cookie, is_printed) in [
+        (&tls, "hub.example.com", "__Host-taffrail=guess", false),
+        (&loopback, HOST.1, "taffrail-7070=guess", true),
+    ] {
+        for headers in [&[("host", host)][..], &[("host", host), ("cookie", cookie)]] {
+            let (got, _) = ask(router, Method::GET, "/api/v1/apps", headers, "").await;
+            let hint = got.body["hint"].as_str().unwrap();
+            assert_eq!((got.status.as_u16(), hint.contains("printed")), (401, is_printed), "{hint}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn probes_answer_everybody_and_tell_nothing_of_the_fleet() {
     let (router, _) = loopback();

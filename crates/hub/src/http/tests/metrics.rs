@@ -34,6 +34,22 @@ async fn apps_have_series_of_their_own_only_while_they_are_not_well() {
     assert!(text.contains("taffrail_app_units{app=\"shop/web\",state=\"Unknown\"} 2\n"), "{text}");
 }
 
+/// Clusters may declare apps of one name for the same cluster.
+#[tokio::test]
+async fn two_apps_of_one_key_in_a_cluster_count_once_as_the_worse_one() {
+    let fleet = fleet();
+    let other = app("us-1", "shop/other");
+    fleet.change("us-1", "observer", vec![declared(&other, "eu-1", |half| half.key = "shop/web".to_owned())]);
+    fleet.change("eu-1", "observer", vec![observed(&other, Status::Failed, "crashes")]);
+    fleet.index.publish();
+    let text = metrics(&fleet).await;
+    let units = |state: &str| {
+        let start = format!("taffrail_app_units{{app=\"shop/web\",state=\"{state}\"}} ");
+        text.lines().find_map(|line| line.strip_prefix(&start)).unwrap().to_owned()
+    };
+    assert_eq!(["Failed", "InProgress", "Current"].map(units), ["1", "1", "0"]);
+}
+
 #[tokio::test]
 async fn time_from_change_to_answer_is_a_histogram() {
     let fleet = fleet();

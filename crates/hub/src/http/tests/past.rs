@@ -48,6 +48,10 @@ impl Past {
         fleet.remove("eu-1", &web, HalfSide::Declared);
         fleet.index.publish();
         save(&fleet, &store).await;
+        Past::of(fleet, store, folder)
+    }
+
+    fn of(fleet: SampleFleet, store: SqliteStore, folder: tempfile::TempDir) -> Past {
         let hub = HubApi::of(Arc::clone(&fleet.index), None, Limits::default()).unwrap();
         let router = router(Arc::new(hub.with_store(Arc::new(store))));
         Past { fleet, router, _folder: folder }
@@ -185,4 +189,29 @@ async fn lists_answer_for_a_past_time_as_far_as_history_reaches_back() {
     assert_eq!(past.fetch(&at("apps", -60, "")).await.status, StatusCode::BAD_REQUEST);
     let ready = past.fetch("/readyz").await;
     assert_eq!(ready.body, json!({ "ready": true, "store": { "writable": true, "full": false } }));
+}
+
+/// A past time may have more clusters than the hub knows now.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn past_matrix_is_bounded_by_its_own_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open_quick(&folder.path().join("hub.db"), None).await.unwrap();
+    let fleet = SampleFleet::restored(None, &store).await;
+    let clusters: Vec<String> = (0..2_100).map(|number| format!("c{number}")).collect();
+    for cluster in &clusters {
+        fleet.open(cluster, "observer");
+        let app = app(cluster, cluster);
+        fleet.snapshot(cluster, vec![declared(&app, cluster, |_| {}), observed(&app, Status::Current, "")]);
+    }
+    fleet.index.publish();
+    save(&fleet, &store).await;
+    fleet.pass(10);
+    clusters.iter().for_each(|cluster| fleet.forget(cluster, "observer"));
+    fleet.index.publish();
+    save(&fleet, &store).await;
+    let past = Past::of(fleet, store, folder);
+    let matrix = past.fetch(&format!("/api/v1/matrix?limit=500&at={}", past.ago(10))).await.body;
+    let length = |key: &str| matrix[key].as_array().unwrap().len();
+    assert_eq!((length("columns"), length("rows")), (2_100, 1_000_000 / 2_100));
+    assert!(matrix["next"].is_string());
 }

@@ -39,12 +39,18 @@ pub(crate) async fn unusual_texts_come_back(fixture: &impl Fixture) {
     saved.sort_by(|a, b| a.id.cmp(&b.id));
     store.write(saving(saved.clone())).await.unwrap();
     assert_eq!(all_pairs(&store, 100).await, saved);
-    // NUL is replaced, also in a pair whose other texts are known.
-    let mut with_nul = pair(4, 0);
-    with_nul.declared.as_mut().unwrap().body.message = "a\0b".into();
-    store.write(saving(vec![with_nul.clone()])).await.unwrap();
-    with_nul.declared.as_mut().unwrap().body.message = "a\u{FFFD}b".into();
-    assert!(all_pairs(&store, 100).await.contains(&with_nul));
+    // NUL is replaced wherever a text may have it, also in a pair whose other texts are known; its escape is not.
+    let with = |text: &str| {
+        let mut unusual = unusual_pair("\\u0000");
+        unusual.id = pair_id(4);
+        let declared = &mut unusual.declared.as_mut().unwrap().body;
+        declared.message = text.into();
+        declared.labels.insert(text.to_owned(), text.to_owned());
+        declared.problems.iter_mut().for_each(|problem| problem.message = text.into());
+        unusual
+    };
+    store.write(saving(vec![with("a\0b")])).await.unwrap();
+    assert!(all_pairs(&store, 100).await.contains(&with("a\u{FFFD}b")));
 }
 
 /// Checks that a pair which is replaced or gone leaves nothing of its former halves.

@@ -64,21 +64,52 @@ pub(super) fn create_private(path: &Path) -> Result<(), OpenError> {
 /// Renames the store `path` and its log, so that a new store can be begun; `why` becomes part of the new name. Returns
 /// the new path.
 pub(super) fn set_aside(path: &Path, why: &str) -> Result<PathBuf, OpenError> {
-    let time = Timestamp::now().strftime("%Y%m%dT%H%M%S%6fZ");
-    let to = named(path, &format!(".{why}-{time}"));
-    // The log first: a log beside a new database would belong to no file.
-    for suffix in BESIDE {
-        let beside = named(path, suffix);
-        match fs::rename(&beside, named(&to, suffix)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(OpenError::file("rename", &beside)(error));
-            }
-            _ => {}
-        }
-    }
-    fs::rename(path, &to).map_err(OpenError::file("rename", path))?;
+    let to = aside(path, why);
+    rename(path, &to)?;
     sync_folder(path).map_err(OpenError::file("save the folder of", path))?;
     Ok(to)
+}
+
+/// Returns the name that a store gets when it is set aside now.
+fn aside(path: &Path, why: &str) -> PathBuf {
+    let time = Timestamp::now().strftime("%Y%m%dT%H%M%S%6fZ");
+    named(path, &format!(".{why}-{time}"))
+}
+
+/// Renames a store and its log. If one of the files cannot be renamed, those before it get their names back.
+fn rename(from: &Path, to: &Path) -> Result<(), OpenError> {
+    let mut renamed = Vec::new();
+    // The log first: a log beside a new database would belong to no file.
+    for suffix in BESIDE.into_iter().chain([""]) {
+        let (old, new) = (named(from, suffix), named(to, suffix));
+        match fs::rename(&old, &new) {
+            Ok(()) => renamed.push((old, new)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !suffix.is_empty() => {}
+            Err(error) => {
+                // The first error is the one that counts.
+                renamed.iter().for_each(|(old, new)| drop(fs::rename(new, old)));
+                return Err(OpenError::file("rename", &old)(error));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Renames the file `part` to `to`, and before that the store `to`, if there is one, to another name, which is
+/// returned. If `part` cannot be renamed, the store gets its name back.
+pub(super) fn replace(part: &Path, to: &Path) -> Result<Option<PathBuf>, OpenError> {
+    let former = to.exists().then(|| aside(to, "replaced"));
+    if let Some(former) = &former {
+        rename(to, former)?;
+    }
+    fs::rename(part, to).map_err(|error| {
+        if let Some(former) = &former {
+            // The first error is the one that counts.
+            drop(rename(former, to));
+        }
+        OpenError::file("create", to)(error)
+    })?;
+    Ok(former)
 }
 
 /// Writes a copy of the database to the new file `to`; fails if that exists.
@@ -118,18 +149,16 @@ async fn write_copy(from: SqliteConnectOptions, part: &Path) -> Result<(), Store
 ///
 /// # Errors
 /// If a hub uses the store, the backup is not a sound store of this or an older version of Taffrail, or a file cannot
-/// be written. The store is then unchanged.
+/// be written. The store is then unchanged, except if its folder cannot be synced after the backup is in its place.
 pub async fn restore(from: &Path, to: &Path) -> Result<Option<PathBuf>, OpenError> {
     let _lock = Lock::take(to).await?;
     let part = named(to, ".part");
-    let copied = copy(from, &part).await;
-    if copied.is_err() {
+    let replaced = copy(from, &part).await.and_then(|()| replace(&part, to));
+    if replaced.is_err() {
         // Only the copy: the backup and the store are unchanged.
         let _ = fs::remove_file(&part);
     }
-    copied?;
-    let former = if to.exists() { Some(set_aside(to, "replaced")?) } else { None };
-    fs::rename(&part, to).map_err(OpenError::file("create", to))?;
+    let former = replaced?;
     sync_folder(to).map_err(OpenError::file("save the folder of", to))?;
     Ok(former)
 }

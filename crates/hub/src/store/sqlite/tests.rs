@@ -277,6 +277,18 @@ async fn two_hubs_cannot_use_one_file() {
     fixture.open().await.close().await;
 }
 
+#[test]
+fn store_keeps_its_files_if_another_cannot_take_its_place() {
+    let fixture = InFolder::new();
+    let names = ["hub.db", "hub.db-wal"];
+    names.iter().for_each(|name| fs::write(fixture.folder().join(name), name).unwrap());
+    let missing = fixture.folder().join("missing");
+    let error = super::files::replace(&missing, &fixture.path()).unwrap_err();
+    assert!(matches!(error, OpenError::File { .. }), "{error:?}");
+    names.iter().for_each(|name| assert_eq!(fs::read_to_string(fixture.folder().join(name)).unwrap(), *name));
+    assert_eq!(fs::read_dir(fixture.folder()).unwrap().count(), names.len());
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn only_the_owner_can_read_the_files() {

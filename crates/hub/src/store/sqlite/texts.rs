@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::io;
 
+use serde::Serialize;
+use serde_json::ser::{CharEscape, CompactFormatter, Formatter};
 use sha2::{Digest, Sha256};
 use sqlx::SqliteConnection;
 
@@ -104,10 +107,29 @@ pub(super) fn saved_form(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{FFFD}")) } else { Cow::Borrowed(text) }
 }
 
-/// Formats values as JSON for `json_each`.
-pub(super) fn encode(values: &impl serde::Serialize) -> Result<String, StoreError> {
-    serde_json::to_string(values)
-        .map_err(|error| StoreError::damaged(format!("a value cannot be written as JSON: {error}")))
+/// Formats values as JSON, with each NUL in their texts replaced as by [`saved_form`].
+pub(super) fn encode(values: &impl Serialize) -> Result<String, StoreError> {
+    let mut text = Vec::new();
+    let error = |error: String| StoreError::damaged(format!("a value cannot be written as JSON: {error}"));
+    let mut serializer = serde_json::Serializer::with_formatter(&mut text, WithoutNul);
+    values.serialize(&mut serializer).map_err(|why| error(why.to_string()))?;
+    String::from_utf8(text).map_err(|why| error(why.to_string()))
+}
+
+/// Compact JSON with U+FFFD in place of NUL.
+struct WithoutNul;
+
+impl Formatter for WithoutNul {
+    fn write_char_escape<W: io::Write + ?Sized>(
+        &mut self,
+        writer: &mut W,
+        escape: CharEscape,
+    ) -> io::Result<()> {
+        match escape {
+            CharEscape::AsciiControl(0) => writer.write_all("\u{FFFD}".as_bytes()),
+            other => CompactFormatter.write_char_escape(writer, other),
+        }
+    }
 }
 
 /// Returns the hash of a text. It resists texts that are made to have equal hashes, which would make look-ups slow.
