@@ -15,7 +15,16 @@ use crate::reasons;
 
 /// Returns an error if one of `wanted` is not the name or an alias of a cluster of `fleet`.
 pub(super) fn check_clusters(wanted: &[String], fleet: &FleetSnapshot) -> Result<(), CommandError> {
-    question::check_clusters(wanted, &fleet.clusters()).map_err(|error| refused("", &error))
+    resolve_clusters(&mut wanted.to_vec(), fleet)
+}
+
+/// Replaces each of `wanted`, a name or an alias of a cluster of `fleet`, by the first name of that cluster; returns an
+/// error for one that is neither.
+pub(super) fn resolve_clusters<'w>(
+    wanted: impl IntoIterator<Item = &'w mut String>,
+    fleet: &FleetSnapshot,
+) -> Result<(), CommandError> {
+    question::resolve_clusters(wanted, &fleet.clusters()).map_err(|error| refused("", &error))
 }
 
 /// Returns an error for the first name in `wanted` that is not in `known`, the names of the clusters; `None` if all
@@ -50,22 +59,16 @@ pub(super) fn selection(which: &NameArguments) -> AppSelection {
     }
 }
 
-/// Returns the app called `name` among the apps that `which` selects, one entry for each cluster that has it. Fails,
-/// with a hint for `command`, if no app or several apps match.
+/// Returns the app called `name` among the apps declared in `namespace` (`None` for all) with objects in `clusters`
+/// (empty for all), one entry for each cluster that has it. Fails, with a hint for `command`, if no app or several apps
+/// match.
 pub(super) fn find<'l>(
     command: &str,
     name: &AppQuery,
-    which: &NameArguments,
+    (namespace, clusters): (Option<&str>, &[String]),
     list: &'l AppList,
 ) -> Result<Vec<&'l App>, CommandError> {
-    question::find(name, which.namespace.as_deref(), &which.cluster, list)
-        .map_err(|error| refused(command, &error))
-}
-
-/// Returns the apps of `list` that are declared in the namespace of -n and have objects in the clusters of --cluster;
-/// either option restricts nothing if it is not given.
-pub(super) fn inside<'l>(which: &NameArguments, list: &'l AppList) -> Vec<&'l App> {
-    question::inside(which.namespace.as_deref(), &which.cluster, list)
+    question::find(name, namespace, clusters, list).map_err(|error| refused(command, &error))
 }
 
 /// Returns the hint for an object that was not found: the subcommand `command` with -A, which searches all namespaces,

@@ -15,7 +15,7 @@ use crate::output::answer::Console;
 
 /// Returns the answer of `view`: from the hub that `--hub` names, else from the clusters or dumps of `arguments`, which
 /// `source` reads. `command` is the subcommand that hints of errors suggest.
-pub(crate) fn ask<V: View + Clone + Sync + Into<ViewQuestion>>(
+pub(crate) fn ask<V: View + Sync + Into<ViewQuestion>>(
     command: &str,
     view: &V,
     (arguments, hub): (&ViewArguments, &HubSource),
