@@ -426,6 +426,7 @@ impl View for TrustView {
             // Counting Pods needs all of them, whatever their workloads report.
             dependents: Dependents::All,
             liveness: self.apps.namespace.is_none(),
+            app_labels: self.apps.app_labels.clone(),
             ..ReadQuery::default()
         }
     }
