@@ -60,7 +60,7 @@ pub(crate) fn run(
     let mut exit = match arguments.logs {
         true => {
             let explanations = items.iter_mut().map(|item| &mut item.explanation);
-            logs::add(&mut explanations.collect::<Vec<_>>(), &arguments.view.source)?
+            logs::add(&mut explanations.collect::<Vec<_>>(), &arguments.view.source, console)?
         }
         false => Exit::Yes,
     };
