@@ -264,6 +264,10 @@ fn a_cluster_that_answers_unverified_is_told_once_and_followed() {
     let arguments = ["get", "clusters", "-o", "json", "--kubeconfig", path.to_str().unwrap()];
     let once = taffrail(&arguments, "").json()["items"][0].clone();
     let followed = followed(&[&arguments[..], &["-w"]].concat());
+    let status = ["status", "cm/web", "--exit-status", "--kubeconfig", path.to_str().unwrap()];
+    let status = taffrail(&status, "");
+    assert!(status.stderr.starts_with("warning: "), "{}", status.stderr);
+    assert_eq!(status.code, 0, "the object is Ready: {}", status.stdout);
     for row in [once, serde_json::from_str::<Value>(&followed).unwrap()["items"][0].clone()] {
         assert_eq!((&row["verified"], &row["status"]), (&json!(false), &json!("Current")), "{row}");
         let message = row["message"].as_str().unwrap();
