@@ -82,7 +82,7 @@ pub(super) fn silence(snapshot: &Snapshot) -> Option<String> {
 /// Returns the keys of the objects that a selection matches.
 pub(super) fn selected(snapshot: &Snapshot, selection: &Selection) -> Vec<ObjectKey> {
     let Selection { kind, namespace, labels } = selection;
-    let labels: Option<LabelSelector> = labels.as_ref().and_then(|labels| labels.parse().ok());
+    let labels = labels.as_ref().map(|labels| labels.parse().unwrap_or_else(|_| LabelSelector::nothing()));
     let is_chosen = |observed: &Observed<'_>| {
         namespace.as_ref().is_none_or(|namespace| *namespace == observed.key.namespace)
             && labels
