@@ -137,6 +137,18 @@ pub(crate) fn refused(subcommand: &str, error: &QuestionError) -> CommandError {
     }
 }
 
+/// Returns what [`refused`] returns, for the answer of a hub: without the options that read other clusters, which
+/// conflict with `--hub`.
+pub(crate) fn refused_by_hub(subcommand: &str, error: &QuestionError) -> CommandError {
+    let refusal = refused(subcommand, error);
+    match error {
+        QuestionError::UnknownCluster { known, .. } => {
+            refusal.hint(format!("the clusters read are {}", known.join(", ")))
+        }
+        _ => refusal,
+    }
+}
+
 /// Returns what [`refused`] returns, and adds the failure that its text contains to `told`, the failures that were
 /// printed. If that one is in `told` already, returns an error without it and without a hint instead: exit code 3.
 pub(super) fn refused_after(
@@ -166,4 +178,18 @@ pub(super) fn refused_after(
 fn in_part(error: &dyn fmt::Display, hidden_by: &AppError) -> String {
     let AppError { cluster, error: hidden } = hidden_by;
     format!("{error} in the part that could be read; {cluster}: {}", hidden.message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hint_about_the_clusters_of_a_hub_names_no_options_that_conflict_with_it() {
+        let known = vec!["eu-1".to_owned(), "lab".to_owned()];
+        let error = QuestionError::UnknownCluster { name: "moon".to_owned(), known };
+        let refusal = refused_by_hub("get apps", &error);
+        assert_eq!(refusal.to_string(), "there is no cluster 'moon'");
+        assert_eq!(refusal.hint.as_deref(), Some("the clusters read are eu-1, lab"));
+    }
 }
