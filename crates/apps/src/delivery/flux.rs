@@ -660,7 +660,8 @@ pub(crate) fn syncing(home: &dyn Objects, object: &Object<'_>, now: Timestamp) -
     let condition =
         ready.or_else(|| Condition::find(object, "Reconciling").filter(|condition| condition.is("True")))?;
     let problem = late::problem(home, condition.since(), late::MAX_SYNC_TIME.max(timeout), now)?;
-    Some(problem.says(format!("the reconciliation of the app takes long: {}", condition.text("message"))))
+    let says = late::because("the reconciliation of the app takes long", &condition.text("message"));
+    Some(problem.says(says))
 }
 
 /// Returns the history entry with the highest version among those whose status `wanted` accepts; `None` if there is
