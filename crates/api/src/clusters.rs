@@ -7,8 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use serde::{Deserialize, Serialize};
 use taffrail_apps::text::moment;
 use taffrail_apps::{
-    AppList, FleetMember, Freshness, FreshnessState, NotLiveScope, NotLiveState, Objects, Problem, ReadStats,
-    members,
+    AppList, FleetMember, Freshness, NotLiveScope, NotLiveState, Objects, Problem, ReadStats, members,
 };
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
@@ -92,8 +91,8 @@ pub struct ClusterRow {
     /// Always equal to `effective`.
     pub status: Status,
     /// The message of `worst`, the failure to read the cluster, or that it has no apps or objects; for a cluster that
-    /// is not live, the time of its last observation; preceded by a warning about an unverified certificate or a twin.
-    /// May be empty.
+    /// is not live, the time of its last observation, or why there is none; preceded by a warning about an unverified
+    /// certificate or a twin. May be empty.
     pub message: String,
     /// The app with the worst status and, of several such, the severest problem; left out if no app has a problem but
     /// notices, or if apps may be missing and none is Unknown or worse.
@@ -231,7 +230,7 @@ impl ClusterRow {
             Some(_) => apps.iter().map(|app| app.health).min().unwrap_or(Status::Unknown),
         };
         let lost = cluster.lost.as_ref();
-        if freshness.state != FreshnessState::Live
+        if !freshness.is_live()
             && let Some(at) = freshness.observed_at
         {
             let well = apps.iter().filter(|app| app.health == Status::Current).count();
@@ -242,7 +241,7 @@ impl ClusterRow {
                 format!("the cluster was last seen {at}, with {well} of {} apps Ready{why}", apps.len());
         }
         // The apps that other clusters declare for it come second in the message.
-        if let (FreshnessState::Lost, None, Some(lost)) = (freshness.state, freshness.observed_at, lost) {
+        if !freshness.is_live() && freshness.observed_at.is_none() {
             let homes: BTreeSet<&str> = apps.iter().map(|app| &*app.home).collect();
             let homes = homes.into_iter().collect::<Vec<_>>().join(", ");
             let known = match apps.len() {
@@ -250,8 +249,9 @@ impl ClusterRow {
                 1 => format!("; 1 app of the cluster is known from {homes}"),
                 count => format!("; {count} apps of the cluster are known from {homes}"),
             };
+            let silence = lost.map_or("the cluster has not been observed yet", |lost| &*lost.silence);
             status = Status::Unknown;
-            message = format!("{}{known}", lost.silence);
+            message = format!("{silence}{known}");
         }
         if let Some(twin) = &cluster.twin_of {
             let why = format!(

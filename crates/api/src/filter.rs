@@ -176,8 +176,7 @@ pub struct Filter {
     #[serde(with = "as_text::option")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub labels: Option<LabelSelector>,
-    /// Names of the clusters whose rows are kept (of apps and objects the target cluster; of clusters also an alias);
-    /// empty for all.
+    /// Names or aliases of the clusters whose rows are kept (of apps and objects the target cluster); empty for all.
     pub clusters: Vec<String>,
     /// Names of the kinds of which objects are kept, as users write them (`Deployment`, `deploy`, `deployments.apps`),
     /// in any case of letters; empty for all.
@@ -237,11 +236,10 @@ impl Filter {
         problems.is_some() || sync.is_some() || !deliveries.is_empty() || *suspended || labels.is_some()
     }
 
-    /// Returns true if the row of a cluster matches the conditions about clusters, by name or alias, and about status.
+    /// Returns true if the row of a cluster matches the conditions about clusters and status.
     pub fn admits_row(&self, row: &ClusterRow) -> bool {
-        let named =
-            self.admits_cluster(&row.name) || row.aliases.iter().any(|name| self.admits_cluster(name));
-        named && self.status.as_ref().is_none_or(|wanted| wanted.admits_row(row.status, row.problems > 0))
+        self.admits_cluster(&row.name)
+            && self.status.as_ref().is_none_or(|wanted| wanted.admits_row(row.status, row.problems > 0))
     }
 
     /// Returns true if `problem` is on one of the axes of `problems`, or if these do not restrict the axes.
@@ -255,6 +253,8 @@ impl Filter {
         app.problems.iter().any(|problem| problem.is_pressing() && self.judges(problem))
     }
 
+    /// Returns true if `name`, the first name of a cluster, is one of the filter's. A question replaces its aliases by
+    /// [`View::resolved`](crate::question::View::resolved).
     fn admits_cluster(&self, name: &str) -> bool {
         self.clusters.is_empty() || self.clusters.iter().any(|wanted| wanted == name)
     }

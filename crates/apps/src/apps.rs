@@ -333,7 +333,10 @@ impl<'f, 'a> Judge<'f, 'a> {
     fn unknown_objects(&self, app: &Declaration) -> Option<Resource> {
         if let Some((key, message)) = &app.unreadable {
             let mut own = Resource::unjudged(key.clone().into(), Status::Unknown, message.clone());
-            let found = self.fleet.objects(app.home).get(key.as_ref());
+            // The storage of a release is in the cluster into which a HelmRelease delivers.
+            let is_declaring = app.declaring.as_ref() == Some(key);
+            let cluster = app.cluster().filter(|_| !is_declaring).unwrap_or(app.home);
+            let found = self.fleet.objects(cluster).get(key.as_ref());
             if matches!(found, Presence::Present(observed) if observed.projection == Projection::Full) {
                 own = own.because(UNREADABLE);
             }

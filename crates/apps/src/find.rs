@@ -173,6 +173,12 @@ impl AppQuery {
         self.cluster.as_deref()
     }
 
+    /// Iterates over the target and the home cluster that the text names, if any, so that first names can replace
+    /// aliases; the text stays.
+    pub fn clusters_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        self.cluster.iter_mut().chain(&mut self.home)
+    }
+
     /// Returns true if the text is a full name `DELIVERY/NAMESPACE/NAME`, with or without a cluster.
     pub fn is_full(&self) -> bool {
         let (Some(delivery), Some(name)) = (self.delivery, &self.name) else { return false };

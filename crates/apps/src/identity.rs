@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use taffrail_object::{GroupKind, Object};
 
+use crate::delivery::porch::REPOSITORY;
 use crate::names;
 
 /// The identity of a cluster: the UID of its `kube-system` namespace. Contexts and names are only aliases.
@@ -46,8 +47,8 @@ pub enum Delivery {
 
 impl Delivery {
     /// Returns true if apps of this delivery are read from objects of `kind`, too, beside their declaring objects: Flux
-    /// sources, Helm's storage (for releases and HelmReleases), or Config Sync's ResourceGroups. False for all kinds
-    /// for other deliveries.
+    /// sources, Helm's storage (for releases and HelmReleases), Config Sync's ResourceGroups, or Porch's Repositories.
+    /// False for all kinds for other deliveries.
     pub(crate) fn reads(self, kind: &GroupKind) -> bool {
         let is_helm_storage = kind.group.is_empty() && matches!(&*kind.kind, "Secret" | "ConfigMap");
         match self {
@@ -55,6 +56,7 @@ impl Delivery {
             Delivery::FluxHelmRelease => kind.group == "source.toolkit.fluxcd.io" || is_helm_storage,
             Delivery::Helm => is_helm_storage,
             Delivery::ConfigSync => kind.group == "kpt.dev",
+            Delivery::Porch => (&*kind.group, &*kind.kind) == REPOSITORY,
             _ => false,
         }
     }

@@ -18,7 +18,7 @@ use taffrail_object::{ObjectKey, ObjectKeyRef};
 use taffrail_status::assess::Change;
 use taffrail_status::{ActiveRules, Status};
 
-use super::select::{asked_for, check_clusters, concerning, hides_apps, not_single, places, reaching};
+use super::select::{asked_for, concerning, hides_apps, not_single, places, reaching};
 use super::{AskedClusters, AskedFleet, FleetFacts, QuestionError, View, differences, reads_apps};
 use crate::{AppRow, Explanation, as_text, explained_together, told_in_few};
 
@@ -200,13 +200,6 @@ impl ExplainView {
         list.apps.iter().filter(is_inside).filter(is_unwell)
     }
 
-    /// Checks that there are the clusters that the question names.
-    fn check_clusters(&self, clusters: &[&dyn Objects]) -> Result<(), QuestionError> {
-        check_clusters(&self.clusters, clusters)?;
-        let of_objects = self.names.iter().filter_map(SubjectName::cluster).map(str::to_owned);
-        check_clusters(&of_objects.collect::<Vec<_>>(), clusters)
-    }
-
     /// Returns the subjects to explain (the apps of `list` if objects are declared; else the named ones; without names,
     /// the apps with a problem that is more than a notice, the worst first), and an error for each name that was not
     /// found or means several apps.
@@ -337,6 +330,11 @@ fn not_found(grounds: &ExplainContext<'_>, name: &SubjectName, refusal: Option<F
 impl View for ExplainView {
     type Answer = ExplainAnswer;
 
+    fn clusters_mut(&mut self) -> Vec<&mut String> {
+        let of_names = self.names.iter_mut().flat_map(SubjectName::clusters_mut);
+        self.clusters.iter_mut().chain(of_names).collect()
+    }
+
     fn reads(&self) -> ReadQuery {
         // The app of a named object may be declared in any namespace, but the selected one holds all named apps: who may
         // read that one alone gets an answer.
@@ -353,8 +351,7 @@ impl View for ExplainView {
         self.names.iter().flat_map(|name| name.keys(snapshot, namespace, chosen)).collect()
     }
 
-    fn extent(&self, fleet: &dyn AskedFleet) -> Result<AskedClusters, QuestionError> {
-        self.check_clusters(&fleet.clusters())?;
+    fn extent_resolved(&self, fleet: &dyn AskedFleet) -> Result<AskedClusters, QuestionError> {
         let list = fleet.apps(&[]);
         if self.names.is_empty() {
             return Ok(match self.clusters.is_empty() {
@@ -385,9 +382,8 @@ impl View for ExplainView {
         }
     }
 
-    fn answer(&self, fleet: &dyn AskedFleet) -> Result<ExplainAnswer, QuestionError> {
+    fn answer_resolved(&self, fleet: &dyn AskedFleet) -> Result<ExplainAnswer, QuestionError> {
         let (clusters, rules) = (fleet.clusters(), fleet.rules());
-        self.check_clusters(&clusters)?;
         let list = fleet.apps(&self.declared);
         let grounds = || ExplainContext {
             fleet,

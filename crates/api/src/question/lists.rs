@@ -9,7 +9,7 @@ use taffrail_object::kinds::names_kind;
 use taffrail_object::{GroupKind, ObjectKey};
 use taffrail_status::Status;
 
-use super::select::{asked_for, check_clusters, check_named_clusters, keep, reaching};
+use super::select::{asked_for, keep, reaching};
 use super::{AskedClusters, AskedFleet, FleetFacts, QuestionError, View, reads_apps};
 use crate::filter::{self, Filter, SortField};
 use crate::{AppName, AppRow, ClusterList, ClusterRow, ImageUses, ResourceList, ResourceRow, as_text};
@@ -62,6 +62,11 @@ impl RowSelection {
     /// Returns the query for the apps declared in `namespace`, or for the objects in their place.
     fn reads(&self, namespace: Option<&String>) -> ReadQuery {
         reads_apps(namespace, &self.declared, &self.app_labels)
+    }
+
+    fn clusters_mut(&mut self) -> Vec<&mut String> {
+        let of_names = self.names.iter_mut().flat_map(AppQuery::clusters_mut);
+        self.filter.clusters.iter_mut().chain(of_names).collect()
     }
 
     /// Returns the filter without its conditions about status, problems and sync state; `None` if it has no such
@@ -194,7 +199,7 @@ impl<T> SelectedApps<T> {
     /// which are listed too, count as known.
     ///
     /// # Errors
-    /// Fails if there is no cluster, app or declared kind that the filter or the names name.
+    /// Fails if there is no app or declared kind that the filter or the names name.
     fn of(
         rows: &RowSelection,
         orphaned_in: Option<&BTreeSet<String>>,
@@ -203,8 +208,6 @@ impl<T> SelectedApps<T> {
         fleet: &dyn AskedFleet,
     ) -> Result<SelectedApps<T>, QuestionError> {
         let clusters = fleet.clusters();
-        check_clusters(&rows.filter.clusters, &clusters)?;
-        check_named_clusters(&rows.names, &clusters)?;
         let mut list = fleet.apps(&rows.declared);
         let mut is_none_declared = false;
         if let Some(namespaces) = orphaned_in {
@@ -313,6 +316,10 @@ fn elsewhere(rows: &RowSelection, fleet: &dyn AskedFleet) -> Option<AppsElsewher
 impl View for AppsView {
     type Answer = ListAnswer<AppRow>;
 
+    fn clusters_mut(&mut self) -> Vec<&mut String> {
+        self.rows.clusters_mut()
+    }
+
     fn reads(&self) -> ReadQuery {
         self.rows.reads(self.rows.namespace.as_ref())
     }
@@ -321,7 +328,7 @@ impl View for AppsView {
         self.rows.declared.is_empty()
     }
 
-    fn answer(&self, fleet: &dyn AskedFleet) -> Result<ListAnswer<AppRow>, QuestionError> {
+    fn answer_resolved(&self, fleet: &dyn AskedFleet) -> Result<ListAnswer<AppRow>, QuestionError> {
         let selected = SelectedApps::of(&self.rows, None, &AppList::default(), Filter::by_status, fleet)?;
         Ok(selected.with_rows(|list| list.apps.iter().map(AppRow::from).collect()))
     }
@@ -342,11 +349,15 @@ impl View for AppsView {
 impl View for ClustersView {
     type Answer = ListAnswer<ClusterRow>;
 
+    fn clusters_mut(&mut self) -> Vec<&mut String> {
+        self.rows.clusters_mut()
+    }
+
     fn reads(&self) -> ReadQuery {
         self.rows.reads(self.rows.namespace.as_ref())
     }
 
-    fn answer(&self, fleet: &dyn AskedFleet) -> Result<ListAnswer<ClusterRow>, QuestionError> {
+    fn answer_resolved(&self, fleet: &dyn AskedFleet) -> Result<ListAnswer<ClusterRow>, QuestionError> {
         let RowSelection { filter, sort, .. } = &self.rows;
         let stateless = self.rows.stateless();
         let selected = SelectedApps::of(&self.rows, None, &AppList::default(), |_, _| {}, fleet)?;
@@ -373,13 +384,16 @@ impl View for ClustersView {
 impl View for OverviewView {
     type Answer = OverviewAnswer;
 
+    fn clusters_mut(&mut self) -> Vec<&mut String> {
+        self.clusters.iter_mut().collect()
+    }
+
     fn reads(&self) -> ReadQuery {
         reads_apps(self.namespace.as_ref(), &[], &self.app_labels)
     }
 
-    fn answer(&self, fleet: &dyn AskedFleet) -> Result<OverviewAnswer, QuestionError> {
+    fn answer_resolved(&self, fleet: &dyn AskedFleet) -> Result<OverviewAnswer, QuestionError> {
         let clusters = fleet.clusters();
-        check_clusters(&self.clusters, &clusters)?;
         let is_meant = |name: &String| self.clusters.is_empty() || self.clusters.contains(name);
         let mut list = fleet.apps(&[]);
         list.apps.retain(|app| {
@@ -414,6 +428,10 @@ impl ResourcesView {
 impl View for ResourcesView {
     type Answer = ListAnswer<ResourceRow>;
 
+    fn clusters_mut(&mut self) -> Vec<&mut String> {
+        self.rows.clusters_mut()
+    }
+
     fn reads(&self) -> ReadQuery {
         let reads = match self.orphaned_in() {
             None => self.rows.reads(self.rows.namespace.as_ref()),
@@ -432,9 +450,8 @@ impl View for ResourcesView {
         ReadQuery { dependents: Dependents::All, selections, ..reads }
     }
 
-    fn extent(&self, fleet: &dyn AskedFleet) -> Result<AskedClusters, QuestionError> {
+    fn extent_resolved(&self, fleet: &dyn AskedFleet) -> Result<AskedClusters, QuestionError> {
         let clusters = &self.rows.filter.clusters;
-        check_clusters(clusters, &fleet.clusters())?;
         match clusters.is_empty() {
             true => Ok(AskedClusters::All),
             false => Ok(reaching(clusters.iter().cloned().collect(), &fleet.apps(&[]))),
@@ -445,7 +462,7 @@ impl View for ResourcesView {
         self.rows.declared.is_empty() && self.rows.filter.images.is_empty()
     }
 
-    fn answer(&self, fleet: &dyn AskedFleet) -> Result<ListAnswer<ResourceRow>, QuestionError> {
+    fn answer_resolved(&self, fleet: &dyn AskedFleet) -> Result<ListAnswer<ResourceRow>, QuestionError> {
         let orphaned_in = self.orphaned_in();
         let clusters = fleet.clusters();
         let images = &self.rows.filter.images;

@@ -33,7 +33,7 @@ pub use named::{
     AppAnswer, AppOfView, AppSelection, AppView, EventsAnswer, EventsView, TreeAnswer, TreeView, TrustAnswer,
     TrustView, differences,
 };
-pub use select::{asked_for, check_clusters, concerning, find, hides_apps, inside, keep, not_single};
+pub use select::{asked_for, concerning, find, hides_apps, inside, keep, not_single, resolve_clusters};
 
 pub use status::{ClusterStatuses, StatusAnswer, StatusItem, StatusView};
 
@@ -63,7 +63,7 @@ pub trait AskedFleet {
 }
 
 /// The question of a view, and the way in which it is answered.
-pub trait View {
+pub trait View: Clone {
     /// The answer, which holds all that the view prints.
     type Answer: DeserializeOwned;
 
@@ -76,12 +76,33 @@ pub trait View {
         Vec::new()
     }
 
+    /// Returns the names of clusters in the question, each of which may be an alias.
+    fn clusters_mut(&mut self) -> Vec<&mut String>;
+
+    /// Returns the question with the first name of each cluster in place of an alias.
+    ///
+    /// # Errors
+    /// If the question names a cluster that the fleet does not have.
+    fn resolved(&self, fleet: &dyn AskedFleet) -> Result<Self, QuestionError> {
+        let mut view = self.clone();
+        resolve_clusters(view.clusters_mut(), &fleet.clusters())?;
+        Ok(view)
+    }
+
     /// Returns the clusters that must be read in full for the answer. The apps of `fleet` are all known, but other
     /// objects need not have been read yet.
     ///
     /// # Errors
     /// If the question names something that the fleet does not have.
-    fn extent(&self, _fleet: &dyn AskedFleet) -> Result<AskedClusters, QuestionError> {
+    fn extent(&self, fleet: &dyn AskedFleet) -> Result<AskedClusters, QuestionError> {
+        self.resolved(fleet)?.extent_resolved(fleet)
+    }
+
+    /// Returns what [`View::extent`] returns, for a [resolved](View::resolved) question.
+    ///
+    /// # Errors
+    /// As [`View::extent`].
+    fn extent_resolved(&self, _fleet: &dyn AskedFleet) -> Result<AskedClusters, QuestionError> {
         Ok(AskedClusters::All)
     }
 
@@ -95,7 +116,15 @@ pub trait View {
     ///
     /// # Errors
     /// If the question names something that the fleet does not have.
-    fn answer(&self, fleet: &dyn AskedFleet) -> Result<Self::Answer, QuestionError>;
+    fn answer(&self, fleet: &dyn AskedFleet) -> Result<Self::Answer, QuestionError> {
+        self.resolved(fleet)?.answer_resolved(fleet)
+    }
+
+    /// Returns what [`View::answer`] returns, for a [resolved](View::resolved) question.
+    ///
+    /// # Errors
+    /// As [`View::answer`].
+    fn answer_resolved(&self, fleet: &dyn AskedFleet) -> Result<Self::Answer, QuestionError>;
 
     /// Returns the query for what [`View::complete`] needs; `None` if `answer` is complete already.
     fn reads_more(&self, _answer: &Self::Answer) -> Option<ReadQuery> {

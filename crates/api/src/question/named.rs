@@ -13,9 +13,7 @@ use taffrail_apps::{
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
-use super::select::{
-    asked_for, check_clusters, check_named_clusters, concerning, find, inside, places, reaching,
-};
+use super::select::{asked_for, concerning, find, inside, places, reaching};
 use super::{AskedClusters, AskedFleet, FleetFacts, QuestionError, View};
 use crate::filter::StatusFilter;
 use crate::{
@@ -38,6 +36,15 @@ pub struct AppSelection {
 }
 
 impl AppSelection {
+    /// Returns the names of clusters in the selection, and in `names`.
+    fn clusters_mut<'q>(
+        &'q mut self,
+        names: impl IntoIterator<Item = &'q mut AppQuery>,
+    ) -> Vec<&'q mut String> {
+        let of_names = names.into_iter().flat_map(AppQuery::clusters_mut);
+        self.clusters.iter_mut().chain(of_names).collect()
+    }
+
     /// Returns the query for the apps of the namespace and for the dependents of the one called `name`, or of all
     /// without a name; with `events` also for the events.
     fn reads(&self, name: Option<&AppQuery>, events: bool) -> ReadQuery {
@@ -60,7 +67,6 @@ impl AppSelection {
         is_deep: bool,
         fleet: &dyn AskedFleet,
     ) -> Result<AskedClusters, QuestionError> {
-        check_clusters(&self.clusters, &fleet.clusters())?;
         let list = fleet.apps(&[]);
         let clusters = match name {
             Some(_) => {
@@ -167,18 +173,20 @@ pub struct AppOfView {
 impl View for AppView {
     type Answer = AppAnswer;
 
+    fn clusters_mut(&mut self) -> Vec<&mut String> {
+        self.apps.clusters_mut([&mut self.name])
+    }
+
     fn reads(&self) -> ReadQuery {
         self.apps.reads(Some(&self.name), false)
     }
 
-    fn extent(&self, fleet: &dyn AskedFleet) -> Result<AskedClusters, QuestionError> {
+    fn extent_resolved(&self, fleet: &dyn AskedFleet) -> Result<AskedClusters, QuestionError> {
         self.apps.extent(Some(&self.name), false, fleet)
     }
 
-    fn answer(&self, fleet: &dyn AskedFleet) -> Result<AppAnswer, QuestionError> {
+    fn answer_resolved(&self, fleet: &dyn AskedFleet) -> Result<AppAnswer, QuestionError> {
         let clusters = fleet.clusters();
-        check_clusters(&self.apps.clusters, &clusters)?;
-        check_named_clusters([&self.name], &clusters)?;
         let list = fleet.apps(&[]);
         let (found, errors) = self.apps.find(Some(&self.name), &list)?;
         let details = AppDetailList::new(&found, &list, &clusters, &fleet.rules(), fleet.now());
@@ -268,18 +276,20 @@ pub struct TreeAnswer {
 impl View for TreeView {
     type Answer = TreeAnswer;
 
+    fn clusters_mut(&mut self) -> Vec<&mut String> {
+        self.apps.clusters_mut([&mut self.name])
+    }
+
     fn reads(&self) -> ReadQuery {
         self.apps.reads(Some(&self.name), false)
     }
 
-    fn extent(&self, fleet: &dyn AskedFleet) -> Result<AskedClusters, QuestionError> {
+    fn extent_resolved(&self, fleet: &dyn AskedFleet) -> Result<AskedClusters, QuestionError> {
         self.apps.extent(Some(&self.name), true, fleet)
     }
 
-    fn answer(&self, fleet: &dyn AskedFleet) -> Result<TreeAnswer, QuestionError> {
+    fn answer_resolved(&self, fleet: &dyn AskedFleet) -> Result<TreeAnswer, QuestionError> {
         let clusters = fleet.clusters();
-        check_clusters(&self.apps.clusters, &clusters)?;
-        check_named_clusters([&self.name], &clusters)?;
         let list = fleet.apps(&[]);
         let (found, errors) = self.apps.find(Some(&self.name), &list)?;
         // What is left out shares no line.
@@ -337,18 +347,20 @@ pub struct EventsAnswer {
 impl View for EventsView {
     type Answer = EventsAnswer;
 
+    fn clusters_mut(&mut self) -> Vec<&mut String> {
+        self.apps.clusters_mut(&mut self.name)
+    }
+
     fn reads(&self) -> ReadQuery {
         self.apps.reads(self.name.as_ref(), true)
     }
 
-    fn extent(&self, fleet: &dyn AskedFleet) -> Result<AskedClusters, QuestionError> {
+    fn extent_resolved(&self, fleet: &dyn AskedFleet) -> Result<AskedClusters, QuestionError> {
         self.apps.extent(self.name.as_ref(), false, fleet)
     }
 
-    fn answer(&self, fleet: &dyn AskedFleet) -> Result<EventsAnswer, QuestionError> {
+    fn answer_resolved(&self, fleet: &dyn AskedFleet) -> Result<EventsAnswer, QuestionError> {
         let clusters = fleet.clusters();
-        check_clusters(&self.apps.clusters, &clusters)?;
-        check_named_clusters(&self.name, &clusters)?;
         let list = fleet.apps(&[]);
         let (found, errors) = self.apps.find(self.name.as_ref(), &list)?;
         let (now, oldest) = (fleet.now(), self.since.map(|age| earlier(fleet.now(), age)));
@@ -404,17 +416,22 @@ pub struct TrustAnswer {
 impl View for TrustView {
     type Answer = TrustAnswer;
 
+    fn clusters_mut(&mut self) -> Vec<&mut String> {
+        self.apps.clusters_mut(&mut self.name)
+    }
+
     fn reads(&self) -> ReadQuery {
         ReadQuery {
             namespace: self.apps.namespace.clone(),
             // Counting Pods needs all of them, whatever their workloads report.
             dependents: Dependents::All,
             liveness: self.apps.namespace.is_none(),
+            app_labels: self.apps.app_labels.clone(),
             ..ReadQuery::default()
         }
     }
 
-    fn extent(&self, fleet: &dyn AskedFleet) -> Result<AskedClusters, QuestionError> {
+    fn extent_resolved(&self, fleet: &dyn AskedFleet) -> Result<AskedClusters, QuestionError> {
         // The answer tells what was checked in each cluster.
         match self.apps.clusters.is_empty() {
             true => Ok(AskedClusters::All),
@@ -422,10 +439,8 @@ impl View for TrustView {
         }
     }
 
-    fn answer(&self, fleet: &dyn AskedFleet) -> Result<TrustAnswer, QuestionError> {
+    fn answer_resolved(&self, fleet: &dyn AskedFleet) -> Result<TrustAnswer, QuestionError> {
         let clusters = fleet.clusters();
-        check_clusters(&self.apps.clusters, &clusters)?;
-        check_named_clusters(&self.name, &clusters)?;
         let list = fleet.apps(&[]);
         let (found, errors) = self.apps.find(self.name.as_ref(), &list)?;
         let (only_apps, contexts) = (self.name.is_some(), self.contexts);

@@ -1,37 +1,33 @@
 //! Finds the apps that a question names or selects, and the errors that concern them.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeSet, HashSet};
 
-use taffrail_apps::{App, AppError, AppList, AppQuery, FindError, Objects, Scope};
+use taffrail_apps::{App, AppError, AppList, AppQuery, FindError, FleetMember, Objects, Scope, members};
 use taffrail_object::ObjectKey;
 use taffrail_status::assess::UNJUDGED;
 
 use super::{AskedClusters, QuestionError};
 use crate::filter::cluster_names;
 
-/// Checks that each of `names` that begins with a cluster (`CLUSTER/DELIVERY/NAMESPACE/NAME`) begins with the name or
-/// an alias of one of `clusters`.
+/// Replaces each of `wanted`, a name or an alias of one of `clusters`, by the first name of that cluster, which apps and
+/// errors have.
 ///
 /// # Errors
-/// Returns [`QuestionError::UnknownCluster`] for the first one that does not.
-pub(super) fn check_named_clusters<'n>(
-    names: impl IntoIterator<Item = &'n AppQuery>,
+/// Returns [`QuestionError::UnknownCluster`] for the first one that is neither.
+pub fn resolve_clusters<'w>(
+    wanted: impl IntoIterator<Item = &'w mut String>,
     clusters: &[&dyn Objects],
 ) -> Result<(), QuestionError> {
-    let wanted: Vec<String> = names.into_iter().filter_map(AppQuery::cluster).map(str::to_owned).collect();
-    check_clusters(&wanted, clusters)
-}
-
-/// Checks that each of `wanted` is the name or an alias of one of `clusters`.
-///
-/// # Errors
-/// Returns [`QuestionError::UnknownCluster`] for the first one that is not.
-pub fn check_clusters(wanted: &[String], clusters: &[&dyn Objects]) -> Result<(), QuestionError> {
-    let known = cluster_names(clusters);
-    match wanted.iter().find(|wanted| !known.contains(wanted)) {
-        Some(wrong) => Err(QuestionError::UnknownCluster { name: wrong.clone(), known }),
-        None => Ok(()),
+    let members = LazyCell::new(|| members(clusters));
+    for name in wanted {
+        let is_named = |own: &&FleetMember<'_>| own.objects.name() == *name || own.aliases.contains(name);
+        let Some(member) = members.iter().find(is_named) else {
+            return Err(QuestionError::UnknownCluster { name: name.clone(), known: cluster_names(clusters) });
+        };
+        member.objects.name().clone_into(name);
     }
+    Ok(())
 }
 
 /// Returns the first error in `list` because of which apps of one of `clusters` may be missing; `None` if there is

@@ -573,7 +573,7 @@ pub(crate) fn syncing(home: &dyn Objects, object: &Object<'_>, now: Timestamp) -
     let says = match runs(object) {
         true => {
             let message = text(object.root(), &["status", "operationState", "message"]).unwrap_or_default();
-            format!("the sync operation of the Application is still running: {message}")
+            late::because("the sync operation of the Application is still running", &message)
         }
         false => "an operation of the Application was requested, but Argo CD has not started it".to_owned(),
     };

@@ -305,7 +305,7 @@ impl<'a> Reader<'_, 'a> {
 
     fn helm_release(&self, notes: &mut Notes) -> (Declaration, DeclaredRelease) {
         let artifact = self.artifact(self.chart().as_ref(), notes);
-        let deployed = newest(self.object(), |status| matches!(status, "deployed" | "superseded"));
+        let deployed = self.newest(|status| matches!(status, "deployed" | "superseded"));
         // Versions of the API before v2 have no history.
         let applied = match deployed {
             Some(snapshot) => text(snapshot, &["chartVersion"]),
@@ -466,11 +466,11 @@ impl<'a> Reader<'_, 'a> {
     }
 
     fn last_success(&self) -> Option<Timestamp> {
-        let history = self.object().at(&["status", "history"]).and_then(Value::items).into_iter().flatten();
         let succeeded = |entry: &Value<'_>| {
             entry.get("lastReconciledStatus").is_some_and(|status| status.is_str("ReconciliationSucceeded"))
         };
-        let newest = history.filter(succeeded).filter_map(|entry| time(entry.get("lastReconciled"))).max();
+        let history = self.history().into_iter().filter(succeeded);
+        let newest = history.filter_map(|entry| time(entry.get("lastReconciled"))).max();
         newest.or_else(|| Condition::find(self.object(), "Ready").filter(|ready| ready.is("True"))?.since())
     }
 
@@ -485,6 +485,14 @@ impl<'a> Reader<'_, 'a> {
             history.truncate(MAX_HISTORY);
         }
         history
+    }
+
+    /// Returns the entry of [`history`](Self::history) with the highest version among those whose status `wanted`
+    /// accepts; `None` if there is none.
+    fn newest(&self, wanted: impl Fn(&str) -> bool) -> Option<Value<'a>> {
+        let version = |snapshot: &Value<'_>| snapshot.get("version").and_then(Value::as_i64);
+        let is_wanted = |snapshot: &Value<'_>| wanted(&text(*snapshot, &["status"]).unwrap_or_default());
+        self.history().into_iter().filter(is_wanted).max_by_key(version)
     }
 
     /// Returns the revision that was tried last and the time at which its source was fetched; `None` if `is_it`, called
@@ -637,7 +645,7 @@ impl<'a> Reader<'_, 'a> {
     /// status has no version. Its name has a `…` if the status does not tell the name of the release, and that is too
     /// long to know.
     fn latest_stored(&self) -> Option<ObjectKey> {
-        let latest = newest(self.object(), |_| true);
+        let latest = self.newest(|_| true);
         let version = latest.and_then(|snapshot| snapshot.get("version")).and_then(Value::as_i64);
         let version = version.or_else(|| self.object().at(&["status", "lastReleaseRevision"])?.as_i64());
         let version = version.filter(|version| *version > 0)?;
@@ -662,16 +670,8 @@ pub(crate) fn syncing(home: &dyn Objects, object: &Object<'_>, now: Timestamp) -
     let condition =
         ready.or_else(|| Condition::find(object, "Reconciling").filter(|condition| condition.is("True")))?;
     let problem = late::problem(home, condition.since(), late::MAX_SYNC_TIME.max(timeout), now)?;
-    Some(problem.says(format!("the reconciliation of the app takes long: {}", condition.text("message"))))
-}
-
-/// Returns the history entry with the highest version among those whose status `wanted` accepts; `None` if there is
-/// none.
-fn newest<'a>(release: &Object<'a>, wanted: impl Fn(&str) -> bool) -> Option<Value<'a>> {
-    let history = release.at(&["status", "history"])?.items()?;
-    let version = |snapshot: &Value<'_>| snapshot.get("version").and_then(Value::as_i64);
-    let is_wanted = |snapshot: &Value<'_>| wanted(&text(*snapshot, &["status"]).unwrap_or_default());
-    history.filter(is_wanted).max_by_key(version)
+    let says = late::because("the reconciliation of the app takes long", &condition.text("message"));
+    Some(problem.says(says))
 }
 
 /// Returns true if the chart version that helm-controller reports is that of an artifact with this revision.

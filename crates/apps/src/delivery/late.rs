@@ -31,6 +31,11 @@ pub(super) fn severity(
     }
 }
 
+/// Returns the sentence `what`, with a tool's `message` after a colon unless that is empty.
+pub(super) fn because(what: &str, message: &str) -> String {
+    if message.is_empty() { what.to_owned() } else { format!("{what}: {message}") }
+}
+
 /// Returns the problem of a sync that has been in progress since `since` for [`MAX_UNTRIED_TIME`] or longer, or since
 /// an unknown time; `None` before. It becomes an error after `last`.
 pub(crate) fn problem(

@@ -82,7 +82,7 @@ pub(super) fn silence(snapshot: &Snapshot) -> Option<String> {
 /// Returns the keys of the objects that a selection matches.
 pub(super) fn selected(snapshot: &Snapshot, selection: &Selection) -> Vec<ObjectKey> {
     let Selection { kind, namespace, labels } = selection;
-    let labels: Option<LabelSelector> = labels.as_ref().and_then(|labels| labels.parse().ok());
+    let labels = labels.as_ref().map(|labels| labels.parse().unwrap_or_else(|_| LabelSelector::nothing()));
     let is_chosen = |observed: &Observed<'_>| {
         namespace.as_ref().is_none_or(|namespace| *namespace == observed.key.namespace)
             && labels
@@ -564,11 +564,14 @@ pub(super) fn apps(
                 // Without access to a declaring kind it is not known that the app is gone.
                 let hidden =
                     bench.snapshot.errors().iter().find(|error| matches!(error.scope, Scope::Kind { .. }));
-                let opinion = match hidden {
-                    Some(error) => Opinion::unobserved(&*error.message).because(&error.reason),
-                    None => Opinion::met("the app does not exist").because(NOT_FOUND),
+                let (status, opinion) = match hidden {
+                    Some(error) => (None, Opinion::unobserved(&*error.message).because(&error.reason)),
+                    None => {
+                        let opinion = Opinion::met("the app does not exist").because(NOT_FOUND);
+                        (Some(Status::NotFound), opinion)
+                    }
                 };
-                judgements.push(bench.said(subject(), Some(Status::NotFound), opinion));
+                judgements.push(bench.said(subject(), status, opinion));
             } else if let Some(trouble) = trouble.as_ref().filter(|it| it.reason == NOT_FOUND)
                 && let Some(error) = hidden(bench.snapshot, query)
             {
@@ -603,7 +606,8 @@ pub(super) fn apps(
     if let Some(opinion) = trouble
         && judgements.is_empty()
     {
-        judgements.push(first.said(Subject::Named(format!("app/{query}")), Some(Status::NotFound), opinion));
+        let status = (opinion.reason == NOT_FOUND).then_some(Status::NotFound);
+        judgements.push(first.said(Subject::Named(format!("app/{query}")), status, opinion));
     }
     judgements
 }

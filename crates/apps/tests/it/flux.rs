@@ -443,6 +443,22 @@ fn only_the_newest_release_names_of_a_long_history_count() {
     assert_eq!(names, ["db", "db-1", "db-20"]);
 }
 
+#[test]
+fn a_long_history_tells_a_success_only_among_its_newest_entries() {
+    let mut failed: Vec<(i64, &str, &str)> = (2..=40).map(|version| (version, "2.0.0", "failed")).collect();
+    failed.push((1, "1.0.0", "superseded"));
+    let list = apps_of(&holding("prod", &[helm_release(json!({}), with_history(&failed, "2.0.0"))]));
+    assert_eq!(list.apps[0].sync.applied, None);
+
+    let mut state = status(Some(NEW), Some(NEW), 3, &[ready("False", "HealthCheckFailed", 3)]);
+    let entry =
+        |status: &str| json!({"lastReconciled": "2026-03-01T11:40:00Z", "lastReconciledStatus": status});
+    let failed = (0..20).map(|_| entry("HealthCheckFailed"));
+    state["history"] = failed.chain([entry("ReconciliationSucceeded")]).collect();
+    let list = apps_of(&holding("prod", &[source(Some(NEW)), kustomization(state)]));
+    assert_eq!(list.apps[0].sync.last_success, None);
+}
+
 /// The Secret of `spec.kubeConfig.secretRef`: `fluxcd/pkg` `apis/meta/reference_types.go`,
 /// KubeConfigReference.
 fn kubeconfig(server: &str) -> Value {

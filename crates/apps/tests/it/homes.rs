@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 use taffrail_api::TrustReport;
 use taffrail_apps::trust::TrustShape;
-use taffrail_apps::{Answer, AppLabels, AppList, AppRows, Objects, Read, Snapshot, Target, apps};
+use taffrail_apps::{
+    Answer, AppLabels, AppList, AppRows, Delivery, Objects, Read, Snapshot, Target, UNREADABLE, apps,
+};
 use taffrail_object::Projection;
 use taffrail_status::assess::Options;
 use taffrail_status::{ActiveRules, Status, Trust};
@@ -76,6 +78,17 @@ fn errors_of_releases_in_a_cluster_are_its_own_too() {
         assert!(of_home.starts_with("dev: helm.toolkit.fluxcd.io/HelmRelease/apps/web: "), "{of_home}");
         assert!(of_target.starts_with("prod: /Secret/shop/sh.helm.release.v1.web.v1: "), "{of_target}");
     }
+}
+
+/// What a release that cannot be parsed is called must not depend on the cluster in which it is stored.
+#[test]
+fn a_damaged_release_in_the_target_cluster_is_unreadable() {
+    let dev = holding("dev", &delivering_to_prod("web"));
+    let prod = prod(&[storage("shop", "web", 1, &json!({"release": "!"}))]);
+    let list = list(&[&dev, &prod], &[]);
+    let app = list.apps.iter().find(|app| app.app.delivery == Delivery::FluxHelmRelease).unwrap();
+    let speaker = app.speaker.as_ref().unwrap();
+    assert_eq!((&*speaker.chain[0].object.kind, &*speaker.chain[0].reason), ("Secret", UNREADABLE));
 }
 
 /// The read of the kinds `Widget` in the cluster `prod`, of which the apps of the cluster `dev` have an object.

@@ -7,7 +7,8 @@
 
 use serde_json::{Value, json};
 use taffrail_api::AppDetailList;
-use taffrail_apps::{App, AppList, Delivery, Objects, ReadQuery, Rounds, SyncState, apps, plan_reads};
+use taffrail_apps::{App, AppList, Delivery, Objects, ReadQuery, Rounds, Scope, SyncState, apps, plan_reads};
+use taffrail_object::GroupKind;
 use taffrail_status::{ActiveRules, Status};
 
 use super::dump::{NOW, apps_of, holding};
@@ -99,6 +100,17 @@ fn packages(list: &AppList) -> Vec<&App> {
 
 fn names(app: &App) -> Vec<&str> {
     app.resources.iter().map(|resource| &*resource.key.name).collect()
+}
+
+#[test]
+fn a_stale_repository_makes_the_sync_of_its_packages_unknown() {
+    let mut porch = holding("porch", &[repository(true), revision("shop", json!(2), "Published", NEW)]);
+    let repositories = GroupKind::new("config.porch.kpt.dev", "Repository");
+    porch.set_stale_scopes(vec![(Scope::Kind { kind: repositories, namespace: None }, NOW)]);
+    let list = apps(&[&porch, &holding("edge", &edge(NEW))], &ActiveRules::default(), NOW);
+    let [app] = packages(&list)[..] else { panic!("{list:?}") };
+    assert_eq!((app.sync.state, app.effective_sync()), (SyncState::Synced, SyncState::Unknown));
+    assert_eq!(app.effective(), Status::Current);
 }
 
 #[test]

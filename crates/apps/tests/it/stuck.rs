@@ -47,9 +47,23 @@ fn a_never_ending_argo_cd_operation_is_a_problem() {
     assert_eq!(own.sync.state, SyncState::Syncing);
     assert!(own.problem().unwrap().message.contains("hook batch/Job/x"), "{:?}", own.problems);
     in_every_view(&holding("prod", &running(SINCE_JANUARY)), "Ready, still syncing");
+    let mut silent = running(SINCE_JANUARY);
+    silent[0]["status"]["operationState"]["message"] = json!("");
+    let own = row(&holding("prod", &silent));
+    assert_eq!(own.problem().unwrap().message, "the sync operation of the Application is still running");
     let mut skipped = running(SINCE_JANUARY);
     skipped[0]["metadata"]["annotations"] = json!({"argocd.argoproj.io/skip-reconcile": "true"});
     assert_eq!(worst(&skipped), Some((Axis::Sync, "Syncing".to_owned(), ProblemSeverity::Error)));
+}
+
+#[test]
+fn a_long_reconciliation_of_flux_is_a_problem_even_if_flux_says_nothing() {
+    let mut silent = kustomization();
+    silent["status"]["conditions"] = json!([{"type": "Ready", "status": "Unknown", "reason": "Progressing",
+        "lastTransitionTime": SINCE_JANUARY}]);
+    let own = row(&holding("prod", &[fetched(), silent]));
+    assert_eq!(own.sync.state, SyncState::Syncing);
+    assert_eq!(own.problem().unwrap().message, "the reconciliation of the app takes long");
 }
 
 #[test]

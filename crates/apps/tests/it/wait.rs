@@ -6,7 +6,7 @@ use taffrail_apps::wait::{End, Judgement, Options, Seen, Subject, Target, Until,
 use taffrail_apps::{Snapshot, apps};
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::{ObjectKey, Projection};
-use taffrail_status::ActiveRules;
+use taffrail_status::{ActiveRules, Status};
 
 const NOW: &str = "2026-03-01T12:00:00Z";
 
@@ -211,6 +211,33 @@ fn as_reader(
     let end = end.or_else(|| look(&mut wait, &snapshot, &[], 3));
     let judgement = &said(&wait)[0];
     (format!("{:?}", judgement.verdict), judgement.message.to_string(), end)
+}
+
+#[test]
+fn an_app_that_may_exist_has_no_status() {
+    let judged = |until: &str, snapshot: &Snapshot| {
+        let mut wait = Wait::new(until.parse().unwrap(), options(0, false), vec!["gear".parse().unwrap()]);
+        look(&mut wait, snapshot, &[], 0);
+        let [judgement] = said(&wait).try_into().unwrap();
+        (judgement.verdict, judgement.reason, judgement.status)
+    };
+    let mut hidden = cluster(&[]);
+    let gone = (WaitState::Met, "NotFound".to_owned(), Some(Status::NotFound));
+    assert_eq!(judged("deleted", &hidden), gone);
+    hidden.report(taffrail_apps::ScopeError {
+        scope: taffrail_apps::Scope::Kind {
+            kind: taffrail_object::GroupKind::new("argoproj.io", "Application"),
+            namespace: None,
+        },
+        reason: "Forbidden".to_owned(),
+        message: "applications is forbidden".to_owned(),
+    });
+    assert_eq!(judged("deleted", &hidden), (WaitState::Unobserved, "Forbidden".to_owned(), None));
+
+    let mut other = gear();
+    other["metadata"]["namespace"] = "team-c".into();
+    let both = cluster(&[&gear().to_string(), &other.to_string()]);
+    assert_eq!(judged("current", &both), (WaitState::Hopeless, "Ambiguous".to_owned(), None));
 }
 
 /// Returns the Application of a namespace that an Argo CD in another one serves.

@@ -124,6 +124,15 @@ fn row_is_as_fresh_as_the_cluster_of_each_half() {
 }
 
 #[test]
+fn a_cluster_of_which_nothing_was_reported_is_unknown() {
+    let mut world = World::default();
+    world.fleet.open(&id("edge"), "observer", Tells::ALL);
+    let [row] = <[_; 1]>::try_from(world.fleet.clusters(moment(1)).items).unwrap();
+    assert_eq!((row.health, row.effective), (Status::Unknown, Status::Unknown));
+    assert_eq!(row.message, "the cluster has not been observed yet");
+}
+
+#[test]
 fn cluster_reports_only_the_objects_that_homes_declare_for_it() {
     let mut world = World::default();
     world.open("hub", "observer");

@@ -336,17 +336,11 @@ impl FleetView {
         }
         let facts = &source.facts;
         let is_unseen = facts.is_empty_dump && worst == Status::Current;
-        let status = match self.freshness(source) {
-            Freshness { state: FreshnessState::Live, .. } if is_unseen => Status::Unknown,
-            Freshness { state: FreshnessState::Live, .. } if facts.blind.is_some() => {
-                worst.min(Status::Unknown)
-            }
-            Freshness { state: FreshnessState::Live, .. } => worst,
-            Freshness { observed_at: Some(_), .. } => Status::Unknown,
-            Freshness { state: FreshnessState::Lost, .. } if facts.lost.is_some() => Status::Unknown,
-            _ if is_unseen => Status::Unknown,
-            _ if facts.blind.is_some() => worst.min(Status::Unknown),
-            _ => worst,
+        let status = match self.freshness(source).is_live() {
+            true if is_unseen => Status::Unknown,
+            true if facts.blind.is_some() => worst.min(Status::Unknown),
+            true => worst,
+            false => Status::Unknown,
         };
         Some((status, pressing))
     }

@@ -166,13 +166,18 @@ async fn namespaces_of(
     Ok(listing.objects.iter().filter_map(namespace).collect())
 }
 
-/// Returns the label selector in `spec.selector` of an object of any kind, as that of its Pods; `None` if there is
-/// none, or one that selects all Pods.
+/// Returns the label selector in `spec.selector` of a Service, a PodDisruptionBudget, or an object of any kind with a
+/// template of Pods, as that of its Pods; `None` for other objects, which may select volumes or Services, if there is
+/// no selector, and for one that selects all Pods.
 fn selector(object: &Object<'_>) -> Option<LabelSelector> {
     let own = object.at(&["spec", "selector"]).filter(|own| !own.is_null())?;
     let selector = match (object.group(), object.kind()) {
         ("", "Service" | "ReplicationController") => LabelSelector::of_labels(Some(own)),
-        _ => LabelSelector::of_object(Some(own)),
+        kind => {
+            let has_template = object.at(&["spec", "template", "spec", "containers"]).is_some();
+            let is_of_pods = has_template || kind == ("policy", "PodDisruptionBudget");
+            is_of_pods.then(|| LabelSelector::of_object(Some(own)))?
+        }
     };
     // An empty one would select all Pods of the namespace, whose logs are not meant.
     let is_bounded = selector.requirements().next().is_some();
@@ -231,4 +236,39 @@ async fn owned(
 fn is_below(object: &Object<'_>, above: &HashSet<String>) -> bool {
     let mut owners = object.at(&["metadata", "ownerReferences"]).and_then(Value::items).into_iter().flatten();
     owners.any(|owner| owner.get("uid").and_then(Value::as_str).is_some_and(|uid| above.contains(&*uid)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the selector of the Pods of an object of this API version and kind with this specification.
+    fn selected_by(version: &str, kind: &str, spec: &str) -> Option<String> {
+        let text = format!(r#"{{"apiVersion": "{version}", "kind": "{kind}", "spec": {spec}}}"#);
+        let document = OwnedDocument::parse(text.into_bytes()).unwrap();
+        selector(&Object::new(document.root()).unwrap()).map(|selector| selector.to_string())
+    }
+
+    #[test]
+    fn only_selectors_of_pods_select_pods() {
+        let labels = r#"{"selector": {"matchLabels": {"app": "web"}}}"#;
+        for (version, kind) in
+            [("v1", "PersistentVolumeClaim"), ("monitoring.coreos.com/v1", "ServiceMonitor")]
+        {
+            assert_eq!(selected_by(version, kind, labels), None, "{kind}");
+        }
+        let machines =
+            r#"{"selector": {"matchLabels": {"app": "web"}}, "template": {"spec": {"version": "1"}}}"#;
+        assert_eq!(selected_by("cluster.x-k8s.io/v1beta1", "MachineDeployment", machines), None);
+        let pods =
+            r#"{"selector": {"matchLabels": {"app": "web"}}, "template": {"spec": {"containers": []}}}"#;
+        for (version, kind, spec) in [
+            ("v1", "Service", r#"{"selector": {"app": "web"}}"#),
+            ("policy/v1", "PodDisruptionBudget", labels),
+            ("apps/v1", "Deployment", pods),
+            ("argoproj.io/v1alpha1", "Rollout", pods),
+        ] {
+            assert_eq!(selected_by(version, kind, spec).as_deref(), Some("app=web"), "{kind}");
+        }
+    }
 }

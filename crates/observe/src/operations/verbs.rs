@@ -53,8 +53,8 @@ pub struct VerbSettings {
     pub deadline: Duration,
 }
 
-/// Plans a verb for apps of `list`, each once even if it has several target clusters, except that a refused one is
-/// listed for each of them; leaves out apps whose home cluster is not in `fleet`. Sends nothing.
+/// Plans a verb for apps of `list`, each once even if it has several target clusters; leaves out apps whose home
+/// cluster is not in `fleet`. Sends nothing.
 pub fn plan_verb(
     verb: Verb,
     apps: &[&App],
@@ -65,12 +65,14 @@ pub fn plan_verb(
     let mut plan =
         OperationPlan { operation: verb.as_str().to_owned(), items: Vec::new(), refused: Vec::new() };
     for app in apps {
-        let is_known = |item: &PlannedItem<AppTarget>| {
-            let AppRef { home, delivery, namespace, name, .. } = &item.target.app;
+        let is_known = |target: &AppTarget| {
+            let AppRef { home, delivery, namespace, name, .. } = &target.app;
             (home, *delivery, namespace, name)
                 == (&app.app.home, app.app.delivery, &app.app.namespace, &app.app.name)
         };
-        let home = snapshot(fleet, &app.app.home).filter(|_| !plan.items.iter().any(is_known));
+        let planned = plan.items.iter().map(|item| &item.target);
+        let mut known = planned.chain(plan.refused.iter().map(|(target, _)| target));
+        let home = snapshot(fleet, &app.app.home).filter(|_| !known.any(is_known));
         let Some(home) = home else { continue };
         let target = |steps| AppTarget { app: app.app.clone(), verb, steps };
         match verbs::plan(app, verb, home, list, now) {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taffrail_apps::ReadQuery;
 use taffrail_apps::verbs::{Reconcile, Verb};
+use taffrail_apps::{Delivery, ReadQuery};
 use taffrail_cluster::{BootClock, ListStrategy};
 use taffrail_observe::operations::{
     AppTarget, OperationEvent, OperationId, OperationPlan, Outcome, PlanDigest, PlannedWrite, Reply,
@@ -161,6 +161,19 @@ async fn digest_covers_clusters_objects_and_fields() {
         one.follow.next(Duration::from_secs(1)).await;
     }
     assert_ne!(one.plan(Verb::Suspend).digest(), digest);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_app_with_several_targets_is_refused_once() {
+    let mut watched = Watched::start(&["one"]).await;
+    let fleet = watched.follow.fleet();
+    let list = fleet.apps(&[]);
+    let mut here = list.apps[0].clone();
+    here.app.delivery = Delivery::Porch;
+    let mut there = here.clone();
+    there.app.target = "two".to_owned();
+    let plan = plan_verb(Verb::Suspend, &[&here, &there], fleet, &list, jiff::Timestamp::UNIX_EPOCH);
+    assert_eq!((plan.items.len(), plan.refused.len()), (0, 1));
 }
 
 #[tokio::test(flavor = "multi_thread")]

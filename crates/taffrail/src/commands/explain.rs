@@ -60,7 +60,7 @@ pub(crate) fn run(
     let mut exit = match arguments.logs {
         true => {
             let explanations = items.iter_mut().map(|item| &mut item.explanation);
-            logs::add(&mut explanations.collect::<Vec<_>>(), &arguments.view.source)?
+            logs::add(&mut explanations.collect::<Vec<_>>(), &arguments.view.source, console)?
         }
         false => Exit::Yes,
     };
@@ -130,8 +130,10 @@ fn nothing(has_apps: bool, unread: &Unread<'_>, console: &Console) {
     // Without apps there is no ready app to report.
     let found = match has_apps {
         false => "No apps found",
-        true if unread.has_clusters() => "No problem found",
-        true => return console.tell(phrase!("Every app is ready, and no sync or source has a problem.\n")),
+        true if unread.is_empty() => {
+            return console.tell(phrase!("Every app is ready, and no sync or source has a problem.\n"));
+        }
+        true => "No problem found",
     };
     console.tell(phrase!("{}\n", printable(&unread.ends(found))));
 }

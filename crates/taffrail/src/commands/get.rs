@@ -310,9 +310,9 @@ impl<'e> Unread<'e> {
         Unread { clusters, has_parts: errors.iter().any(hides_apps) }
     }
 
-    /// Returns true if a whole cluster is unread.
-    pub(super) fn has_clusters(&self) -> bool {
-        !self.clusters.is_empty()
+    /// Returns true if everything was read.
+    pub(super) fn is_empty(&self) -> bool {
+        self.clusters.is_empty() && !self.has_parts
     }
 
     /// Returns the sentence `found` (`No apps found`), extended by what could not be read.

@@ -365,7 +365,7 @@ fn of_app(
     };
     let (view, mut once) = (view(arguments), Once::new(console));
     let (fleet, list) = read(&mut once, &view, &which, Some(query))?;
-    let apps = named::find("logs", query, &which, &list)?;
+    let apps = named::find("logs", query, (which.namespace.as_deref(), &which.cluster), &list)?;
     let errors = concerning(&list, &apps);
     let exit = get::tell_errors(&errors, &FleetFacts::of(fleet), console);
     let pods = apps.iter().map(|app| (app.app.target.clone(), pods_of_app(fleet, app))).collect();

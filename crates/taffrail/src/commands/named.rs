@@ -15,7 +15,16 @@ use crate::reasons;
 
 /// Returns an error if one of `wanted` is not the name or an alias of a cluster of `fleet`.
 pub(super) fn check_clusters(wanted: &[String], fleet: &FleetSnapshot) -> Result<(), CommandError> {
-    question::check_clusters(wanted, &fleet.clusters()).map_err(|error| refused("", &error))
+    resolve_clusters(&mut wanted.to_vec(), fleet)
+}
+
+/// Replaces each of `wanted`, a name or an alias of a cluster of `fleet`, by the first name of that cluster; returns an
+/// error for one that is neither.
+pub(super) fn resolve_clusters<'w>(
+    wanted: impl IntoIterator<Item = &'w mut String>,
+    fleet: &FleetSnapshot,
+) -> Result<(), CommandError> {
+    question::resolve_clusters(wanted, &fleet.clusters()).map_err(|error| refused("", &error))
 }
 
 /// Returns an error for the first name in `wanted` that is not in `known`, the names of the clusters; `None` if all
@@ -50,22 +59,16 @@ pub(super) fn selection(which: &NameArguments) -> AppSelection {
     }
 }
 
-/// Returns the app called `name` among the apps that `which` selects, one entry for each cluster that has it. Fails,
-/// with a hint for `command`, if no app or several apps match.
+/// Returns the app called `name` among the apps declared in `namespace` (`None` for all) with objects in `clusters`
+/// (empty for all), one entry for each cluster that has it. Fails, with a hint for `command`, if no app or several apps
+/// match.
 pub(super) fn find<'l>(
     command: &str,
     name: &AppQuery,
-    which: &NameArguments,
+    (namespace, clusters): (Option<&str>, &[String]),
     list: &'l AppList,
 ) -> Result<Vec<&'l App>, CommandError> {
-    question::find(name, which.namespace.as_deref(), &which.cluster, list)
-        .map_err(|error| refused(command, &error))
-}
-
-/// Returns the apps of `list` that are declared in the namespace of -n and have objects in the clusters of --cluster;
-/// either option restricts nothing if it is not given.
-pub(super) fn inside<'l>(which: &NameArguments, list: &'l AppList) -> Vec<&'l App> {
-    question::inside(which.namespace.as_deref(), &which.cluster, list)
+    question::find(name, namespace, clusters, list).map_err(|error| refused(command, &error))
 }
 
 /// Returns the hint for an object that was not found: the subcommand `command` with -A, which searches all namespaces,
@@ -137,6 +140,18 @@ pub(crate) fn refused(subcommand: &str, error: &QuestionError) -> CommandError {
     }
 }
 
+/// Returns what [`refused`] returns, for the answer of a hub: without the options that read other clusters, which
+/// conflict with `--hub`.
+pub(crate) fn refused_by_hub(subcommand: &str, error: &QuestionError) -> CommandError {
+    let refusal = refused(subcommand, error);
+    match error {
+        QuestionError::UnknownCluster { known, .. } => {
+            refusal.hint(format!("the clusters read are {}", known.join(", ")))
+        }
+        _ => refusal,
+    }
+}
+
 /// Returns what [`refused`] returns, and adds the failure that its text contains to `told`, the failures that were
 /// printed. If that one is in `told` already, returns an error without it and without a hint instead: exit code 3.
 pub(super) fn refused_after(
@@ -166,4 +181,18 @@ pub(super) fn refused_after(
 fn in_part(error: &dyn fmt::Display, hidden_by: &AppError) -> String {
     let AppError { cluster, error: hidden } = hidden_by;
     format!("{error} in the part that could be read; {cluster}: {}", hidden.message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hint_about_the_clusters_of_a_hub_names_no_options_that_conflict_with_it() {
+        let known = vec!["eu-1".to_owned(), "lab".to_owned()];
+        let error = QuestionError::UnknownCluster { name: "moon".to_owned(), known };
+        let refusal = refused_by_hub("get apps", &error);
+        assert_eq!(refusal.to_string(), "there is no cluster 'moon'");
+        assert_eq!(refusal.hint.as_deref(), Some("the clusters read are eu-1, lab"));
+    }
 }

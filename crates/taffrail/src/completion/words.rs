@@ -34,47 +34,47 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Maximum number of candidates from one cluster; further ones are left out, as the next letter narrows them down.
 const MOST: usize = 1000;
 
-/// Returns `root` with functions that find candidates at the arguments of its subcommands, not of commands below these;
-/// options are hidden unless `current` begins with a dash. `before` is the line before the word being typed, `current`
-/// that word.
+/// Returns `root` with functions that find candidates at the arguments of all its commands; options are hidden unless
+/// `current` begins with a dash. `before` is the line before the word being typed, `current` that word.
 pub(super) fn attach(root: Command, before: &[OsString], current: &OsStr) -> Command {
     let home = std::env::home_dir();
     let words = TypedLine::new(&root, before, home).map(Arc::new);
     // As with kubectl, flags are for those who type a dash, or where nothing else can be said.
-    let hide = |command: Command| {
-        command.disable_help_flag(true).disable_version_flag(true).mut_args(|argument| {
+    let hides_flags = !current.as_encoded_bytes().starts_with(b"-");
+    attach_below(root, words.as_ref(), hides_flags)
+}
+
+/// Does what [`attach`] does for `command` and the commands below it; `words` is the parsed line, `None` if it tells
+/// nothing.
+fn attach_below(mut command: Command, words: Option<&Arc<TypedLine>>, hides_flags: bool) -> Command {
+    if hides_flags {
+        command = command.disable_help_flag(true).disable_version_flag(true).mut_args(|argument| {
             let is_flag = argument.get_long().is_some();
             if is_flag { argument.hide(true) } else { argument }
-        })
-    };
-    let is_flag = current.as_encoded_bytes().starts_with(b"-");
-    let root = if is_flag { root } else { hide(root).mut_subcommands(hide) };
-    let names: Vec<String> = root.get_subcommands().map(|command| command.get_name().to_owned()).collect();
-    names.iter().fold(root, |root, name| {
-        root.mut_subcommand(name, |mut command| {
-            let ids: Vec<String> =
-                command.get_arguments().map(|argument| argument.get_id().as_str().to_owned()).collect();
-            for id in ids {
-                let Some(find) = words_of(name, &id) else { continue };
-                let words = words.clone();
-                let is_context = id == "context";
-                let is_ours = matches!(id.as_str(), "status" | "sync" | "columns" | "delivery");
-                let find = move |current: &OsStr| {
-                    let (Some(words), Some(current)) = (&words, current.to_str()) else { return Vec::new() };
-                    let mut found = find(words, current);
-                    // What stands before the last of several contexts is the caller's own.
-                    let own = if is_context { last_of(current, &[',']).0.len() } else { 0 };
-                    found.retain(|candidate| {
-                        let word = candidate.get_value().as_encoded_bytes();
-                        word.starts_with(current.as_bytes()) && (is_ours || is_plain(&word[own..]))
-                    });
-                    found
-                };
-                command = command.mut_arg(&id, |argument| argument.add(ArgValueCompleter::new(find)));
-            }
-            command
-        })
-    })
+        });
+    }
+    let name = command.get_name().to_owned();
+    let ids: Vec<String> =
+        command.get_arguments().map(|argument| argument.get_id().as_str().to_owned()).collect();
+    for id in ids {
+        let Some(find) = words_of(&name, &id) else { continue };
+        let words = words.cloned();
+        let is_context = id == "context";
+        let is_ours = matches!(id.as_str(), "status" | "sync" | "columns" | "delivery");
+        let find = move |current: &OsStr| {
+            let (Some(words), Some(current)) = (&words, current.to_str()) else { return Vec::new() };
+            let mut found = find(words, current);
+            // What stands before the last of several contexts is the caller's own.
+            let own = if is_context { last_of(current, &[',']).0.len() } else { 0 };
+            found.retain(|candidate| {
+                let word = candidate.get_value().as_encoded_bytes();
+                word.starts_with(current.as_bytes()) && (is_ours || is_plain(&word[own..]))
+            });
+            found
+        };
+        command = command.mut_arg(&id, |argument| argument.add(ArgValueCompleter::new(find)));
+    }
+    command.mut_subcommands(|below| attach_below(below, words, hides_flags))
 }
 
 /// A function that finds the candidates for the word being typed.
@@ -90,7 +90,7 @@ fn words_of(command: &str, argument: &str) -> Option<Find> {
         (_, "kind") => |line, current| line.kinds(last_of(current, &[',']).1, ""),
         (_, "name") => TypedLine::apps,
         ("explain" | "logs", "what") => TypedLine::apps_or_objects,
-        ("status", "objects") | ("actions" | "action", "object") => TypedLine::objects,
+        ("status" | "why", "objects") | ("actions" | "action", "object") => TypedLine::objects,
         ("wait", "targets") => TypedLine::targets,
         (_, "delivery") => {
             |_, _| Delivery::ALL.iter().map(|it| CompletionCandidate::new(it.as_str())).collect()
@@ -144,7 +144,7 @@ struct TypedLine {
     config: Config,
     view: ViewArguments,
     grouping: Option<GroupingArguments>,
-    /// The arguments of the subcommand, as clap parsed them.
+    /// The arguments of the innermost subcommand, as clap parsed them.
     matches: ArgMatches,
 }
 
@@ -155,7 +155,11 @@ impl TypedLine {
         let lenient = |root: Command| {
             // An option whose value is being typed has none yet.
             let matches = root.clone().ignore_errors(true).try_get_matches_from(before).ok()?;
-            matches.subcommand().map(|(name, matches)| (name.to_owned(), matches.clone()))
+            let (name, mut inner) = matches.subcommand()?;
+            while let Some((_, below)) = inner.subcommand() {
+                inner = below;
+            }
+            Some((name.to_owned(), inner.clone()))
         };
         let (name, matches) = lenient(root.clone())?;
         // Of a command that reads nothing nothing is to be told.

@@ -26,7 +26,7 @@ impl NameWriter {
     /// Writes a name as a line; leaves it out, and counts it, if a shell could read it as several words or an
     /// option.
     pub(crate) fn write(&mut self, name: &str) -> io::Result<()> {
-        if is_plain(name.as_bytes()) && !name.starts_with('-') {
+        if is_word(name) {
             return say!(self.out, "{}", printable(name));
         }
         if self.left_out == 0 {
@@ -37,13 +37,9 @@ impl NameWriter {
     }
 
     /// Writes a line about a name that was printed before: the name and `word`, such as `Gone`. Writes nothing for a
-    /// name that a shell could read as several words.
+    /// name that [`Names::write`] leaves out.
     pub(crate) fn note(&mut self, name: &str, word: &str) -> io::Result<()> {
-        if is_plain(name.as_bytes()) {
-            say!(self.out, "{}  {}", printable(name), printable(word))
-        } else {
-            Ok(())
-        }
+        if is_word(name) { say!(self.out, "{}  {}", printable(name), printable(word)) } else { Ok(()) }
     }
 
     /// Prints a warning to stderr with the number of names that [`NameWriter::write`] left out, if any, and flushes the
@@ -78,5 +74,27 @@ impl NameWriter {
         let mut out = NameWriter::new(console);
         names.into_iter().try_for_each(|name| out.write(name.as_ref()))?;
         out.finish()
+    }
+}
+
+/// Returns true if a shell reads the name as one word, and commands do not read it as an option.
+fn is_word(name: &str) -> bool {
+    is_plain(name.as_bytes()) && !name.starts_with('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_look_like_options_are_written_nowhere() {
+        let console = Console::memory();
+        let mut names = Names::new(&console);
+        for name in ["--rules=x", "shop/web"] {
+            names.write(name).unwrap();
+            names.note(name, "Gone").unwrap();
+        }
+        names.out.flush().unwrap();
+        assert_eq!(console.kept().0, "shop/web\nshop/web  Gone\n");
     }
 }

@@ -15,7 +15,7 @@ use crate::output::answer::Console;
 
 /// Returns the answer of `view`: from the hub that `--hub` names, else from the clusters or dumps of `arguments`, which
 /// `source` reads. `command` is the subcommand that hints of errors suggest.
-pub(crate) fn ask<V: View + Clone + Sync + Into<ViewQuestion>>(
+pub(crate) fn ask<V: View + Sync + Into<ViewQuestion>>(
     command: &str,
     view: &V,
     (arguments, hub): (&ViewArguments, &HubSource),
@@ -29,7 +29,7 @@ pub(crate) fn ask<V: View + Clone + Sync + Into<ViewQuestion>>(
             None => ask_hub(command, url, files, &question, time),
             Some((watch, is_held)) => {
                 let answer = watch.ask(url, files, &question, time, is_held)?;
-                answer.map_err(|error| named::refused(command, &error))
+                answer.map_err(|error| named::refused_by_hub(command, &error))
             }
         };
     }
@@ -60,5 +60,5 @@ pub(crate) fn ask_hub<A: DeserializeOwned>(
     question: &ViewQuestion,
     time: Duration,
 ) -> Result<A, CommandError> {
-    hub::ask(url, files, question, time)?.map_err(|error| named::refused(command, &error))
+    hub::ask(url, files, question, time)?.map_err(|error| named::refused_by_hub(command, &error))
 }

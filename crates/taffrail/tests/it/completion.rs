@@ -94,6 +94,8 @@ fn bash_completes_from_dumps() {
     assert_eq!(of(&["taffrail", "status", "--from", &from, "deploym"]), ["deployment"]);
     assert_eq!(of(&["taffrail", "status", "--from", &from, "deploy/c"]), ["deploy/coredns"]);
     assert_eq!(of(&["taffrail", "status", "--from", &from, "deploy", "r"]), ["redis"]);
+    assert_eq!(of(&["taffrail", "rules", "why", "--from", &from, "deploym"]), ["deployment"]);
+    assert_eq!(of(&["taffrail", "rules", "why", "--from", &from, "deploy/c"]), ["deploy/coredns"]);
     assert_eq!(of(&["taffrail", "explain", "--from", &from, "deploy/w"]), ["deploy/web"]);
 }
 
@@ -123,6 +125,10 @@ fn contexts_and_fleets_come_from_files_and_nothing_is_said_of_what_fails() {
     assert_eq!(next("prod-eu,l"), ["prod-eu,lab"]);
     let none: [&str; 0] = [];
     let of = |line: &[&str]| bash(line).unwrap();
+    assert_eq!(
+        of(&["taffrail", "hub", "serve", "--kubeconfig", kubeconfig, "--context", ""]),
+        ["prod-eu", "lab"]
+    );
     // Clusters that do not answer, files that cannot be read, lines that make no sense.
     assert_eq!(of(&["taffrail", "app", "--kubeconfig", kubeconfig, "--timeout", "1h", "s"]), none);
     assert_eq!(of(&["taffrail", "get", "apps", "--kubeconfig", broken, "-n", "s"]), none);

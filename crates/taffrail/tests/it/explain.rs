@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Answer, NOW, assert_shown, of_case, own_app, str, taffrail};
+use super::{Answer, NOW, assert_shown, golden_app, of_case, own_app, str, taffrail};
 
 fn explain(case: &str, arguments: &[&str]) -> Answer {
     of_case(&["explain"], case, arguments)
@@ -156,6 +156,15 @@ fn explain_without_a_name_covers_all_unready_apps() {
     assert_eq!(well.stderr, "Every app is ready, and no sync or source has a problem.\n");
     let well = explain("flux-kustomization-well", &["shop", "-o", "json"]).json();
     assert_eq!((&well["health"], &well["object"]["kind"]), (&"Current".into(), &"Kustomization".into()));
+}
+
+#[test]
+fn explain_claims_no_readiness_of_what_was_not_read() {
+    let dump = std::fs::read_to_string(golden_app("flux-kustomization-well")).unwrap();
+    let answer = taffrail(&["explain", "--from", "-", "--now", NOW], &format!("{dump}\n---\n[\n"));
+    assert_eq!((answer.code, answer.stdout.as_str()), (3, ""), "{}", answer.stderr);
+    let told = "No problem found, but not everything could be read.\n";
+    assert!(answer.stderr.contains(told), "{}", answer.stderr);
 }
 
 #[test]

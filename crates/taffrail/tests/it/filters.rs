@@ -185,7 +185,10 @@ label/web-staging/blog
         let none = of_case(command, golden, &["--app-label", "tier"]);
         assert!(!none.stdout.contains("forum"), "{}", none.stdout);
     }
-    assert_eq!(of_case(&["events", "forum"], golden, &label).code, 0);
+    for command in ["events", "trust"] {
+        assert_eq!(of_case(&[command, "forum"], golden, &label).code, 0, "{command}");
+        assert_eq!(of_case(&[command, "forum"], golden, &["--app-label", "tier"]).code, 2, "{command}");
+    }
     let wrong = of_case(&["get", "apps"], golden, &["--app-label", "app=web"]);
     assert_eq!(wrong.code, 2);
     assert!(

@@ -305,6 +305,17 @@ fn a_log_that_cannot_be_read_makes_explain_incomplete() {
 }
 
 #[test]
+fn explain_tells_why_the_pods_of_a_log_cannot_be_read() {
+    let shop = shop(&["eu"]);
+    let trouble = Trouble::ServerError("no Pods today".to_owned());
+    shop.clusters[0].fault(Fault::new(trouble).resource("pods"));
+    let answer = shop.ask(&["explain", "shop", "--logs"]);
+    assert_eq!(answer.code, 3, "{}", answer.stdout);
+    let why = "eu: cannot read the log of ";
+    assert!(answer.stderr.contains(why) && answer.stderr.contains("no Pods today"), "{}", answer.stderr);
+}
+
+#[test]
 fn an_overview_lists_what_needs_attention_once() {
     let shop = shop(&["eu", "us"]);
     let answer = shop.ask(&["overview", "--now", "2026-03-01T12:10:00Z"]);

@@ -58,8 +58,10 @@ impl Pairs<'_> {
                 .iter()
                 .fold(text, |text, (pattern, with)| pattern.replace_all(&text, *with).into_owned())
         };
-        // A command to copy asks where its reader asked.
-        let places = [" --all-contexts", &format!(" --kubeconfig {kubeconfig}"), &format!(" --hub {url}")];
+        // A command to copy asks where its reader asked, and only without a hub do options read other clusters.
+        let others = "; --context, --all-contexts or --from read others";
+        let (kubeconfig, hub) = (format!(" --kubeconfig {kubeconfig}"), format!(" --hub {url}"));
+        let places = [others, " --all-contexts", &kubeconfig, &hub];
         let placeless = |text: String| places.iter().fold(text, |text, place| text.replace(place, ""));
         (placeless(still(stdout)), placeless(stderr), code)
     }

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use taffrail_sim::{Cluster, Fleet};
 
-use super::{Answer, command, taffrail};
+use super::{Answer, NOW, command, own_app, taffrail};
 
 fn settings(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default", "name": name,
@@ -264,11 +264,44 @@ fn a_cluster_that_answers_unverified_is_told_once_and_followed() {
     let arguments = ["get", "clusters", "-o", "json", "--kubeconfig", path.to_str().unwrap()];
     let once = taffrail(&arguments, "").json()["items"][0].clone();
     let followed = followed(&[&arguments[..], &["-w"]].concat());
+    let status = ["status", "cm/web", "--exit-status", "--kubeconfig", path.to_str().unwrap()];
+    let status = taffrail(&status, "");
+    assert!(status.stderr.starts_with("warning: "), "{}", status.stderr);
+    assert_eq!(status.code, 0, "the object is Ready: {}", status.stdout);
     for row in [once, serde_json::from_str::<Value>(&followed).unwrap()["items"][0].clone()] {
         assert_eq!((&row["verified"], &row["status"]), (&json!(false), &json!("Current")), "{row}");
         let message = row["message"].as_str().unwrap();
         assert!(message.starts_with("its server is not verified (insecure-skip-tls-verify)"), "{row}");
     }
+}
+
+#[test]
+fn an_alias_selects_what_the_first_name_of_its_cluster_does() {
+    let from = own_app("fleet-alias");
+    let ask = |arguments: &[&str]| taffrail(&[arguments, &["--from", &from, "--now", NOW]].concat(), "");
+    let compare = |first: &[&str], alias: &[&str]| {
+        let (first, alias) = (ask(first), ask(alias));
+        assert!(!first.stdout.is_empty(), "{}", first.stderr);
+        assert_eq!((alias.code, alias.stdout), (first.code, first.stdout), "{}", alias.stderr);
+    };
+    for words in [
+        &["get", "apps"][..],
+        &["get", "clusters"],
+        &["get", "resources"],
+        &["overview"],
+        &["app", "k"],
+        &["tree", "k"],
+        &["trust"],
+        &["explain", "k"],
+        &["suspend", "k", "--dry-run=client"],
+    ] {
+        compare(&[words, &["--cluster", "a-first"]].concat(), &[words, &["--cluster", "b-second"]].concat());
+    }
+    for name in ["flux-kustomization/flux-system/k", "/ConfigMap/shop/c1"] {
+        compare(&["explain", &format!("a-first/{name}")], &["explain", &format!("b-second/{name}")]);
+    }
+    let to_b = "argo-application/argocd/to-b@c-hub";
+    compare(&["app", &format!("a-first/{to_b}")], &["app", &format!("b-second/{to_b}")]);
 }
 
 /// The first answer of a command that goes on.

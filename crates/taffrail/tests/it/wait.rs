@@ -559,6 +559,7 @@ fn invalid_usage_fails_at_once() {
         (vec!["deploy/web", "--for", "jsonpath={.a"], "is not a JSONPath"),
         (vec!["deploy/web", "--for", "revision=v1"], "only apps have revisions"),
         (vec!["deploy/web", "-l", "a=b"], "-l selects"),
+        (vec!["deploy", "-l", "app=(web"], "is not a label selector"),
         (vec!["deploy/web", "-A"], "a name needs a namespace"),
         (vec!["deploy", "svc/web"], "cannot be mixed"),
         (vec![], "required"),

@@ -83,6 +83,14 @@ impl SubjectName {
         }
     }
 
+    /// Returns the clusters that the name begins with and, for an app, ends with.
+    pub(super) fn clusters_mut(&mut self) -> Vec<&mut String> {
+        match &mut self.form {
+            Form::Key { cluster, .. } => cluster.iter_mut().collect(),
+            Form::Words(query) => query.clusters_mut().collect(),
+        }
+    }
+
     /// Splits the name into kind and name; `None` if it does not have the form `KIND/NAME`.
     pub(super) fn kind_and_name(&self) -> Option<(&str, &str)> {
         match &self.form {

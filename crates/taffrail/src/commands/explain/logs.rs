@@ -8,23 +8,25 @@ use taffrail_api::{CauseLog, Explanation};
 use taffrail_cluster::{Cluster, LogRequest, Reason, chain};
 use taffrail_object::{Object, ObjectKey};
 use taffrail_observe::logs::{LogChoice, LogReader, LogTarget, PodsRequest, choose, pods_of_object};
-use taffrail_observe::{ClusterConnector, ObjectArg};
+use taffrail_observe::{ClusterConnector, Failure, ObjectArg};
 
 use super::super::logs::{hint, shown};
 use super::object;
 use crate::cli::SourceArguments;
 use crate::command_error::{CommandError, Exit};
+use crate::output::answer::Console;
 use crate::output::{indented, printable};
 use crate::runtime::block_on;
-use crate::say;
 use crate::source;
+use crate::{reasons, say};
 
-/// Reads the last lines of the container that each cause names, of the first cluster of each explanation. Returns the
-/// exit code: [`Exit::Incomplete`] if a log could not be read, unless its container has no log yet, its Pods could not
-/// be read, or its cluster does not answer.
+/// Reads the last lines of the container that each cause names, of the first cluster of each explanation; prints why the
+/// Pods of a cause could not be read. Returns the exit code: [`Exit::Incomplete`] if a log or Pods could not be read,
+/// unless the container has no log yet, or the cluster does not answer.
 pub(super) fn add(
     explanations: &mut [&mut Explanation],
     source: &SourceArguments,
+    console: &Console,
 ) -> Result<Exit, CommandError> {
     let mut wanted: BTreeMap<String, Vec<(usize, ObjectKey)>> = BTreeMap::new();
     for (place, explanation) in explanations.iter().enumerate() {
@@ -35,24 +37,41 @@ pub(super) fn add(
     let members = source::members(source)?.members;
     let members = members.into_iter().filter(|member| wanted.contains_key(&member.name)).collect();
     let read = |connector: ClusterConnector| {
-        let wanted = wanted.get(&connector.member.name).cloned().unwrap_or_default();
+        let name = connector.member.name.clone();
+        let wanted = wanted.get(&name).cloned().unwrap_or_default();
         async move {
             // A cluster that does not answer is told already.
             let Ok(cluster) = connector.connect().await else { return Vec::new() };
             let reader = LogReader::new(&cluster);
             let reads = wanted.into_iter().map(|(place, key)| {
-                let (cluster, reader) = (&cluster, &reader);
-                async move { Some((place, last_lines(cluster, reader, &key).await?)) }
+                let (cluster, reader, name) = (&cluster, &reader, &name);
+                async move {
+                    let log = last_lines(cluster, reader, &key).await;
+                    let log = log.map_err(|failure| {
+                        let what =
+                            format!("{name}: cannot read the log of {}: {}", object(&key), failure.message);
+                        CommandError::unreadable(what)
+                            .maybe_hint(reasons::hint(&failure.reason).map(str::to_owned))
+                    });
+                    Some((place, log.transpose()?))
+                }
             });
             futures::future::join_all(reads).await.into_iter().flatten().collect()
         }
     };
     let found = block_on(taffrail_observe::for_each_cluster(members, source.limits(), read))??;
     let mut exit = Exit::Yes;
-    for (place, (log, own)) in found.into_iter().flatten() {
+    for (place, log) in found.into_iter().flatten() {
+        let (log, own) = match log {
+            Ok((log, own)) => (Some(log), own),
+            Err(complaint) => {
+                complaint.print(console);
+                (None, complaint.exit)
+            }
+        };
         exit = exit.max(own);
         if let Some(explanation) = explanations.get_mut(place) {
-            explanation.logs = Some(log);
+            explanation.logs = log;
         }
     }
     Ok(exit)
@@ -67,14 +86,21 @@ fn of_containers(explanation: &Explanation) -> Option<&ObjectKey> {
 }
 
 /// Reads the last lines of the container of a Pod or workload that has the worst status, of its previous run if that
-/// crashed. `None` if there are no Pods, or they could not be read.
-async fn last_lines(cluster: &Cluster, reader: &LogReader, key: &ObjectKey) -> Option<(CauseLog, Exit)> {
+/// crashed. `None` if there are no Pods.
+///
+/// # Errors
+/// Fails if the Pods cannot be read.
+async fn last_lines(
+    cluster: &Cluster,
+    reader: &LogReader,
+    key: &ObjectKey,
+) -> Result<Option<(CauseLog, Exit)>, Failure> {
     let object = ObjectArg::Key { cluster: None, key: key.clone() };
     let request = PodsRequest { object, namespace: None, all_namespaces: false };
-    let found = pods_of_object(cluster, &request).await.ok()?;
+    let found = pods_of_object(cluster, &request).await?;
     let pods: Vec<Object<'_>> = found.pods.iter().filter_map(|pod| Object::new(pod.root()).ok()).collect();
-    let target = choose(&pods, &LogChoice::default()).targets.into_iter().next()?;
-    let LogTarget { namespace, pod, container, has_crashed, .. } = target;
+    let target = choose(&pods, &LogChoice::default()).targets.into_iter().next();
+    let Some(LogTarget { namespace, pod, container, has_crashed, .. }) = target else { return Ok(None) };
     let log = CauseLog::new(ObjectKey::new("", "Pod", &*namespace, &*pod), &container, has_crashed);
     let request = LogRequest {
         namespace,
@@ -90,7 +116,7 @@ async fn last_lines(cluster: &Cluster, reader: &LogReader, key: &ObjectKey) -> O
         Ok(read) => (read.failure, log.with_lines(read.lines.into_iter().map(|line| line.text))),
         Err(error) => (Some(error), log),
     };
-    Some(match failure {
+    Ok(Some(match failure {
         None => (log, Exit::Yes),
         Some(error) => {
             // That a container has not started is no failure to read its log.
@@ -101,7 +127,7 @@ async fn last_lines(cluster: &Cluster, reader: &LogReader, key: &ObjectKey) -> O
             };
             (log.with_error(&text), exit)
         }
-    })
+    }))
 }
 
 /// Prints the last lines of the container that the cause names; nothing if the explanation has no log.

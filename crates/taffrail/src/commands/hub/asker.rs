@@ -166,7 +166,7 @@ impl Asker {
     }
 
     /// Answers the question of a view: from what the hub follows if that suffices, else by reading the clusters.
-    async fn answer<V: View<Answer: Send + 'static> + Clone + Send + Sync + 'static>(
+    async fn answer<V: View<Answer: Send + 'static> + Send + Sync + 'static>(
         &self,
         view: V,
         deadline: Deadline,
@@ -212,7 +212,7 @@ impl Asker {
 
     /// Answers the question of a view by asking the clusters that it is about, but for those that do not answer anyway;
     /// `asked` is its query.
-    async fn drill_down<V: View<Answer: Send + 'static> + Clone + Send + Sync + 'static>(
+    async fn drill_down<V: View<Answer: Send + 'static> + Send + Sync + 'static>(
         &self,
         asked: ReadQuery,
         view: &V,

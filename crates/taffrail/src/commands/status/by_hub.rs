@@ -39,7 +39,7 @@ pub(super) fn run(
         }
     }
     for namespace in &missing_namespaces {
-        printer.complain(place.lacks(namespace));
+        printer.lacks_namespace(place.lacks(namespace));
     }
     printer.finish(arguments.exit_status)
 }

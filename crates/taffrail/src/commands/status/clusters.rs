@@ -280,7 +280,7 @@ pub(super) fn run(
     }
     let read: Vec<&Snapshot> = found.iter().map(|found| &found.snapshot).collect();
     for missing in source::missing_namespaces(namespace.iter(), &read, &arguments.source)? {
-        printer.complain(missing);
+        printer.lacks_namespace(missing);
     }
     printer.finish(arguments.exit_status)
 }
@@ -467,7 +467,7 @@ fn of_dumps(
     }
     let read: Vec<&Snapshot> = fleet.snapshots.iter().collect();
     for missing in source::missing_namespaces(asked.namespace.iter(), &read, &arguments.source)? {
-        printer.complain(missing);
+        printer.lacks_namespace(missing);
     }
     printer.finish(arguments.exit_status)
 }

@@ -88,11 +88,17 @@ impl Printer {
         }
     }
 
-    /// Prints an error or a warning, takes its exit code into account, and notes that not everything is ready.
+    /// Prints an error or a warning, and takes its exit code into account. After an error not everything is ready.
     pub(super) fn complain(&mut self, complaint: CommandError) {
         self.exit = self.exit.max(complaint.exit);
-        self.all_current = false;
+        self.all_current &= complaint.exit == Exit::Yes;
         complaint.print(&self.console);
+    }
+
+    /// Prints the warning that there is no such namespace, and notes that not everything is ready.
+    pub(super) fn lacks_namespace(&mut self, warning: CommandError) {
+        self.all_current = false;
+        self.complain(warning);
     }
 
     /// Prints the error `message` about a cluster, with the hint for `reason`, and adds it with `scope` to JSON and

@@ -11,18 +11,16 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use taffrail_api::filter::Filter;
-use taffrail_api::question::{FleetFacts, concerning};
+use taffrail_api::question::{FleetFacts, concerning, inside};
 use taffrail_apps::verbs::{self, Verb};
-use taffrail_apps::{
-    App, AppList, AppQuery, Delivery, Dependents, Objects, ReadQuery, ScopeError, full_name,
-};
+use taffrail_apps::{App, AppList, AppQuery, Delivery, Dependents, ReadQuery, ScopeError, full_name};
 use taffrail_cluster::ListStrategy;
 use taffrail_observe::FleetSnapshot;
 use taffrail_observe::operations::{OperationEvent, OperationId, VerbSettings, plan_verb};
 
 use super::get::tell;
 use super::guard;
-use super::named::{self, check_clusters};
+use super::named;
 use crate::cli::{DryRun, Pdb, SourceArguments};
 use crate::command_error::{CommandError, Exit};
 use crate::output::answer::Console;
@@ -134,9 +132,12 @@ fn chosen<'l>(
     fleet: &FleetSnapshot,
     list: &'l AppList,
 ) -> Result<Vec<&'l App>, CommandError> {
-    check_clusters(&arguments.which.cluster, fleet)?;
+    let namespace = arguments.which.namespace.as_deref();
+    let (mut clusters, mut names) = (arguments.which.cluster.clone(), names(arguments));
+    let of_names = names.iter_mut().flat_map(AppQuery::clusters_mut);
+    named::resolve_clusters(clusters.iter_mut().chain(of_names), fleet)?;
     let mut apps = Vec::new();
-    for name in &names(arguments) {
+    for name in &names {
         if let Some(error) = list.errors.iter().find(|error| may_hide(&error.error, name)) {
             let what = format!(
                 "cannot rule out a second app '{name}' in {}: {}",
@@ -144,16 +145,15 @@ fn chosen<'l>(
             );
             return Err(CommandError::unreadable(what).hint("name the app in full: DELIVERY/NAMESPACE/NAME"));
         }
-        apps.extend(named::find(verb.as_str(), name, &arguments.which, list)?);
+        apps.extend(named::find(verb.as_str(), name, (namespace, &clusters), list)?);
     }
     if !arguments.name.is_empty() {
         return Ok(apps);
     }
     let filter = Filter { labels: arguments.selector.clone(), ..Filter::default() };
     let mut admitted = AppList { apps: list.apps.clone(), ..AppList::default() };
-    let clusters: Vec<&dyn Objects> = fleet.clusters();
-    filter.apps(&mut admitted, &clusters);
-    let inside = named::inside(&arguments.which, &admitted);
+    filter.apps(&mut admitted, &fleet.clusters());
+    let inside = inside(namespace, &clusters, &admitted);
     let admitted: BTreeSet<_> =
         inside.iter().filter(|app| WITH_VERBS.contains(&app.app.delivery)).map(|app| &app.app).collect();
     if admitted.is_empty() {

@@ -6,11 +6,14 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum, ValueHint};
 use taffrail_apps::wait::{InvalidUntil, Question, Until};
+use taffrail_object::LabelSelector;
 use taffrail_rules::cel::Names;
 use taffrail_status::Trust;
 
 use crate::cel::Interpreter;
-use crate::cli::{GroupingArguments, Pdb, SourceArguments, ViewArguments, duration, duration_or_none};
+use crate::cli::{
+    GroupingArguments, Pdb, SourceArguments, ViewArguments, duration, duration_or_none, label_selector,
+};
 use crate::rule_source::RuleSource;
 
 /// Wait until objects or apps meet a condition, and show what blocks them.
@@ -61,8 +64,8 @@ pub(crate) struct WaitArguments {
     pub(crate) inventory: Vec<String>,
 
     /// If a target is a kind: wait only for its objects that match this label selector, such as app=web,tier!=db
-    #[arg(short = 'l', long, value_name = "LABELS", requires = "targets")]
-    pub(crate) selector: Option<String>,
+    #[arg(short = 'l', long, value_name = "LABELS", value_parser = label_selector, requires = "targets")]
+    pub(crate) selector: Option<LabelSelector>,
 
     /// Look for the objects in this namespace [default: that of the context], and for apps declared in it [default: in
     /// any]

@@ -5,7 +5,7 @@ use taffrail_apps::{AppQuery, InvalidAppQuery};
 use taffrail_cluster::Discovery;
 use taffrail_object::json::Parser;
 use taffrail_object::kinds::{is_namespaced, listable, names_kind};
-use taffrail_object::{GroupKind, ObjectKey};
+use taffrail_object::{GroupKind, LabelSelector, ObjectKey};
 
 use super::arguments::WaitArguments;
 use crate::command_error::CommandError;
@@ -41,7 +41,7 @@ impl ReadQuery {
         let mut asked = ReadQuery {
             namespace: arguments.namespace.clone(),
             all_namespaces: arguments.all_namespaces,
-            labels: arguments.selector.clone(),
+            labels: arguments.selector.as_ref().map(LabelSelector::to_string),
             ..ReadQuery::default()
         };
         asked.words(&arguments.targets)?;
