@@ -231,7 +231,7 @@ impl Objects for IndexedCluster<'_> {
             self.contents
                 .all()
                 .filter(is_meant)
-                .filter_map(|object| Some(self.cut(self.evidence.of(object)?))),
+                .filter_map(|object| Some(self.as_read(self.evidence.of(object)?))),
         )
     }
 

@@ -125,7 +125,9 @@ impl Access {
         let Some(session) = self.session(&parts.headers) else {
             let refusal = Refusal::unauthorized("the request has neither a token nor a session");
             return Err(refusal.hint(match self.prints_url() {
-                true => "send 'Authorization: Bearer TOKEN', or open the URL with a token, as the hub printed it",
+                true => {
+                    "send 'Authorization: Bearer TOKEN', or open the URL with a token, as the hub printed it"
+                }
                 false => "send 'Authorization: Bearer TOKEN'; 'taffrail hub token create' makes a token",
             }));
         };

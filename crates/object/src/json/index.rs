@@ -194,6 +194,7 @@ impl<'a> Index<'a> {
             for slot in 0..N {
                 if member.tag == tags[slot] && member.is_called(self.text, keys[slot]) {
                     found[slot] = at;
+                    break;
                 }
             }
             at += member.skip as usize;

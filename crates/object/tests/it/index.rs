@@ -65,19 +65,6 @@ fn similar_keys_are_distinguished() {
 }
 
 #[test]
-fn key_that_is_picked_twice_fills_both_places() {
-    let text = br#"{"spec":{"b":2,"a":1},"x":[{"b":2,"a":1}]}"#;
-    let document = OwnedDocument::parse(text.to_vec()).unwrap();
-    let tree = document.root().to_tree().unwrap();
-    let indexed = document.root().get("spec").unwrap();
-    let read = document.root().get("x").unwrap().items().unwrap().next().unwrap();
-    for value in [indexed, read, (&tree["spec"]).into()] {
-        let picked = value.pick(["a", "b", "a"]).map(|found| found.and_then(|found| found.as_i64()));
-        assert_eq!(picked, [Some(1), Some(2), Some(1)]);
-    }
-}
-
-#[test]
 fn conditions_are_indexed_like_any_array() {
     for (text, types) in [
         (r#"{"status":{"conditions":[]}}"#, vec![]),

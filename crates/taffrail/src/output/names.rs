@@ -37,7 +37,7 @@ impl NameWriter {
     }
 
     /// Writes a line about a name that was printed before: the name and `word`, such as `Gone`. Writes nothing for a
-    /// name that [`Names::write`] leaves out.
+    /// name that [`NameWriter::write`] leaves out.
     pub(crate) fn note(&mut self, name: &str, word: &str) -> io::Result<()> {
         if is_word(name) { say!(self.out, "{}  {}", printable(name), printable(word)) } else { Ok(()) }
     }
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn names_that_look_like_options_are_written_nowhere() {
         let console = Console::memory();
-        let mut names = Names::new(&console);
+        let mut names = NameWriter::new(&console);
         for name in ["--rules=x", "shop/web"] {
             names.write(name).unwrap();
             names.note(name, "Gone").unwrap();

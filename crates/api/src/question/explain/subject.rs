@@ -86,8 +86,8 @@ impl SubjectName {
     /// Returns the clusters that the name begins with and, for an app, ends with.
     pub(super) fn clusters_mut(&mut self) -> Vec<&mut String> {
         match &mut self.form {
-            Form::Key { cluster, .. } => cluster.iter_mut().collect(),
-            Form::Words(query) => query.clusters_mut().collect(),
+            NameForm::Key { cluster, .. } => cluster.iter_mut().collect(),
+            NameForm::Words(query) => query.clusters_mut().collect(),
         }
     }
 
