@@ -355,7 +355,7 @@ fn errors_of_rule_files_have_a_position_and_a_hint() {
         (
             "rules:\n- {status: Failed, condition: Ready, field: a, is: b}",
             "a rule has 'condition' and 'field' in one map",
-            "put each into a map",
+            "put each of the two keys into a map",
         ),
         ("rules:\n- {status: Failed, field: a}", "the key 'field' of a rule contains no test", ""),
         (

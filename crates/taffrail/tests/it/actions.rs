@@ -525,9 +525,9 @@ fn cluster_scripts_create_only_harmless_objects_in_their_namespace() {
     let answer = made(&map("shop"), &[]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     let answer = made(&map("kube-system"), &[]);
-    assert!(answer.stderr.contains("only in the namespace of its own object"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("only objects in the namespace of the object"), "{}", answer.stderr);
     let answer = made("{ apiVersion = 'v1', kind = 'Namespace', metadata = { name = 'a' } }", &[]);
-    assert!(answer.stderr.contains("only in the namespace of its own object"), "{}", answer.stderr);
+    assert!(answer.stderr.contains("only objects in the namespace of the object"), "{}", answer.stderr);
     let secret = "{ apiVersion = 'v1', kind = 'ServiceAccount', metadata = { name = 'a' } }";
     let answer = made(secret, &[]);
     assert!(answer.stderr.contains("--allow-create ServiceAccount"), "{}", answer.stderr);
