@@ -6,7 +6,6 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use taffrail_object::{GroupKind, Object};
 
-use crate::delivery::porch::REPOSITORY;
 use crate::names;
 
 /// The identity of a cluster: the UID of its `kube-system` namespace. Contexts and names are only aliases.
@@ -56,7 +55,7 @@ impl Delivery {
             Delivery::FluxHelmRelease => kind.group == "source.toolkit.fluxcd.io" || is_helm_storage,
             Delivery::Helm => is_helm_storage,
             Delivery::ConfigSync => kind.group == "kpt.dev",
-            Delivery::Porch => (&*kind.group, &*kind.kind) == REPOSITORY,
+            Delivery::Porch => (&*kind.group, &*kind.kind) == ("config.porch.kpt.dev", "Repository"),
             _ => false,
         }
     }

@@ -560,7 +560,7 @@ fn invalid_usage_fails_at_once() {
         (vec!["deploy/web", "--for", "revision=v1"], "only apps have revisions"),
         (vec!["deploy/web", "-l", "a=b"], "-l selects"),
         (vec!["deploy", "-l", "app=(web"], "is not a label selector"),
-        (vec!["deploy/web", "-A"], "a name needs a namespace"),
+        (vec!["deploy/web", "-A"], "an object named KIND/NAME needs a namespace"),
         (vec!["deploy", "svc/web"], "cannot be mixed"),
         (vec![], "required"),
         (vec!["deploy/web", "--timeout", "0s"], "must be greater than zero"),
