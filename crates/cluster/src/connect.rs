@@ -298,7 +298,7 @@ impl Cluster {
     }
 
     /// Returns the lead of the server's clock over the local one, accurate to some seconds; negative if it is behind.
-    /// Of the leads that the responses showed it is the smallest by absolute value; `None` if no response had a valid
+    /// Takes the smallest, by absolute value, of the leads that the responses showed; `None` if no response had a valid
     /// `Date`.
     pub fn clock_ahead(&self) -> Option<SignedDuration> {
         self.shared.traffic.clock_ahead()

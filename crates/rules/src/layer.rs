@@ -89,6 +89,10 @@ fn excerpt<'t>(text: &'t str, kind: &str) -> Option<&'t str> {
 }
 
 impl RuleGroup {
+    fn new(text: Cow<'static, str>, rules: OnceLock<GroupRules>) -> RuleGroup {
+        RuleGroup { texts: vec![text], rules, names_children: OnceLock::new() }
+    }
+
     fn rules(&self) -> &GroupRules {
         // Tests cover the shipped files; an error in one would affect its own kind only.
         self.rules.get_or_init(|| yaml_rules::read("", self.texts.first().map_or("", |text| text)).0)
@@ -143,14 +147,7 @@ impl Layer {
     pub(crate) fn lazy(origin: Origin, groups: &[(&'static str, &'static str)]) -> Layer {
         let mut layer = Layer::empty(origin);
         for &(name, text) in groups {
-            layer.place(
-                name,
-                RuleGroup {
-                    texts: vec![text.into()],
-                    rules: OnceLock::new(),
-                    names_children: OnceLock::new(),
-                },
-            );
+            layer.place(name, RuleGroup::new(text.into(), OnceLock::new()));
         }
         layer
     }
@@ -161,7 +158,7 @@ impl Layer {
             Some(ending) => self.endings.iter_mut().find(|(it, _)| **it == *ending).map(|(_, group)| group),
             None => self.groups.get_mut(&name),
         };
-        let text = text.to_owned().into();
+        let text = Cow::Owned(text.to_owned());
         if let Some(group) = before {
             group.texts.push(text);
             group.names_children.take();
@@ -170,10 +167,7 @@ impl Layer {
             }
             return;
         }
-        self.place(
-            &name,
-            RuleGroup { texts: vec![text], rules: OnceLock::from(rules), names_children: OnceLock::new() },
-        );
+        self.place(&name, RuleGroup::new(text, OnceLock::from(rules)));
     }
 
     fn place(&mut self, name: &str, group: RuleGroup) {

@@ -101,7 +101,7 @@ pub trait View: Clone {
     /// Returns what [`View::extent`] returns, for a [resolved](View::resolved) question.
     ///
     /// # Errors
-    /// As [`View::extent`].
+    /// Fails as [`View::extent`] does.
     fn extent_resolved(&self, _fleet: &dyn AskedFleet) -> Result<AskedClusters, QuestionError> {
         Ok(AskedClusters::All)
     }
@@ -123,7 +123,7 @@ pub trait View: Clone {
     /// Returns what [`View::answer`] returns, for a [resolved](View::resolved) question.
     ///
     /// # Errors
-    /// As [`View::answer`].
+    /// Fails as [`View::answer`] does.
     fn answer_resolved(&self, fleet: &dyn AskedFleet) -> Result<Self::Answer, QuestionError>;
 
     /// Returns the query for what [`View::complete`] needs; `None` if `answer` is complete already.

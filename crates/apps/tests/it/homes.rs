@@ -80,7 +80,7 @@ fn errors_of_releases_in_a_cluster_are_its_own_too() {
     }
 }
 
-/// What a release that cannot be parsed is called must not depend on the cluster in which it is stored.
+/// A release that cannot be parsed has one reason, whatever cluster stores it.
 #[test]
 fn a_damaged_release_in_the_target_cluster_is_unreadable() {
     let dev = holding("dev", &delivering_to_prod("web"));

@@ -114,7 +114,7 @@ struct SearchedHome {
     turns: Arc<Semaphore>,
 }
 
-/// How far the search for clusters in the Secrets of a home has come.
+/// The progress of the search for clusters in the Secrets of a home.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SearchProgress {
     /// It is not known which Secrets name clusters.

@@ -1,7 +1,7 @@
 //! Controllers: the reactions of a simulated cluster to changes.
 //!
-//! Those of every API server (namespaces, custom resources, dependents) always run, but in a verbatim fleet only that
-//! of custom resources; those of the controller manager, the scheduler and the kubelets only if the fleet has
+//! The controllers of every API server (namespaces, custom resources, dependents) always run, but in a verbatim fleet
+//! only that of custom resources; those of the controller manager, the scheduler and the kubelets only if the fleet has
 //! controllers. Nothing polls: a change plans the tasks that it requires, and a task that is required several times
 //! before it is due runs once.
 

@@ -348,7 +348,7 @@ fn of_package(keys: &[&ObjectKey]) -> CarrierPart {
 /// evidence: the facts that a choice among them needs.
 #[derive(Default)]
 struct CarrierGroup<'c> {
-    /// Of the carriers whose folder is the innermost, the first in the order of the apps; `None` in an empty group.
+    /// The first, in the order of the apps, of the carriers whose folder is the innermost; `None` in an empty group.
     first: Option<&'c Carrier>,
     /// The first [`MAX_NAMED`] carriers, by the order of the apps.
     named: Vec<&'c Carrier>,
