@@ -44,7 +44,7 @@ pub(crate) fn warning(matches: &ArgMatches) -> Option<CommandError> {
             }
             warn(
                 "--timeout is how long each cluster may take in this release, and how long the command may take in later ones",
-                "with --request-timeout, such as --request-timeout 0 for no limit, --timeout has the later meaning now",
+                "with --request-timeout, such as --request-timeout 0 for no limit, it has the later meaning now",
             )
         }
     }

@@ -74,7 +74,7 @@ fn timeout_alone_stays_the_time_of_each_cluster_and_warns() {
     assert_eq!(answer.code, 3);
     assert!(answer.stderr.contains("within 0.5 s: gave up"), "{}", answer.stderr);
     let warning = answer.stderr.lines().take(2).collect::<Vec<_>>();
-    let hint = " hint: with --request-timeout, such as --request-timeout 0 for no limit, --timeout has the later meaning now";
+    let hint = " hint: with --request-timeout, such as --request-timeout 0 for no limit, it has the later meaning now";
     assert_eq!(warning, [format!("warning: {LATER}"), hint.to_owned()]);
     // Nothing was given: nothing changes.
     let (answer, took) = ask(&server, &["get", "apps"]);
