@@ -256,10 +256,11 @@ fn named_after(objects: &dyn Objects, object: &ObjectKey) -> Option<String> {
     makers.take_while(|name| is_made_of(name)).last()
 }
 
-/// Returns the keys of the objects that may have made a Pod, ReplicaSet or Job that is gone, after whose name their
-/// controllers named it: with one or, for the maker of the maker, two hyphens and suffixes. Empty for other kinds.
+/// Returns the keys of the objects that may have made a Pod, ReplicaSet or Job that is gone; empty for other kinds.
 ///
-/// Any author may write such an event, but only in the namespace of the maker.
+/// A controller names what it makes after the maker, with a hyphen and a suffix. So the name without one suffix is that
+/// of the maker, and for a Pod the name without two is that of its Deployment or CronJob. Whoever may create events in
+/// a namespace may name an object that never existed; the makers that follow from it are all in that namespace.
 fn makers(gone: &ObjectKey) -> Vec<ObjectKey> {
     let shorter = |name: &str, count: usize| {
         let rest = name.rsplitn(count + 1, '-').nth(count)?;

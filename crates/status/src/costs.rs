@@ -90,8 +90,8 @@ struct Spent {
 pub struct Costs {
     time: Cell<Duration>,
     accounts: RefCell<BTreeMap<Account, Spent>>,
-    /// The time spent on objects that each claimant lists, by the claimant's namespace, over all namespaces of the
-    /// objects.
+    /// The time charged to each namespace whose apps list objects without the objects' agreement, by that namespace:
+    /// the sum over the namespaces of those objects.
     claimants: RefCell<BTreeMap<String, Duration>>,
     unjudged: RefCell<BTreeMap<String, Unjudged>>,
     scripts: TeachingTime,

@@ -31,7 +31,7 @@ impl Subject<'_> {
     }
 }
 
-/// A value that a roll-up can order: it has a status, a time and a key.
+/// A value that a roll-up can order by its status, the time since which it is not well, and its key.
 pub trait AsSubject {
     /// Returns the sort key of this value in a roll-up.
     fn subject(&self) -> Subject<'_>;

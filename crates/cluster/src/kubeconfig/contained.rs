@@ -21,7 +21,7 @@ pub(crate) struct Entries {
     pub(crate) user: Map<String, Value>,
 }
 
-/// The reason why a kubeconfig has no context that could be chosen.
+/// The reason why no context of a kubeconfig could be chosen.
 pub(crate) enum NotChosen {
     Kubeconfig(KubeconfigError),
     /// There is no current context, and the number of contexts is not one.

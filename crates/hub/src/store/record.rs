@@ -126,7 +126,7 @@ pub struct Batch {
     pub gone: BTreeSet<PairId>,
     /// The clusters whose attributes or epochs changed.
     pub clusters: Vec<ClusterRecord>,
-    /// The clusters that are forgotten, with their epochs. Their pairs stay until they are removed.
+    /// The clusters to forget. Their epochs are removed too; their pairs stay until they are removed themselves.
     pub forgotten: BTreeSet<ClusterId>,
     /// Transitions to append.
     pub transitions: Vec<PairTransition>,

@@ -46,7 +46,8 @@ pub struct LogChoice {
 pub struct LogTargets {
     /// The containers, sorted by the status of their Pod, the worst first; of equal ones that of the newest Pod first.
     pub targets: Vec<LogTarget>,
-    /// The worst status of a Pod, chosen or not; `None` if there are no Pods.
+    /// The worst status of a Pod, chosen or not, among those that have the container called [`LogChoice::container`] if
+    /// one is named; `None` if there are no such Pods.
     pub status: Option<Status>,
     /// Number of Pods that are left out because their status is better than that of others.
     pub well: usize,
@@ -58,7 +59,7 @@ pub struct LogTargets {
 
 /// Chooses the containers of `pods` whose logs are read, in the Pods with the worst status, or with
 /// [`LogChoice::all_pods`] in all: those that have the status of their Pod, or, if that is Current, its main
-/// containers; or those called [`LogChoice::container`]. Without such a name, containers that have not started are left
+/// containers; or those called [`LogChoice::container`], whose Pods alone then count. Without such a name, containers that have not started are left
 /// out if others of the Pod have.
 pub fn choose(pods: &[Object<'_>], choice: &LogChoice) -> LogTargets {
     let mut found: Vec<Pod> = pods.iter().map(Pod::of).collect();
@@ -69,6 +70,9 @@ pub fn choose(pods: &[Object<'_>], choice: &LogChoice) -> LogTargets {
     });
     let names = found.iter().flat_map(|pod| pod.containers.iter().map(|it| it.target.container.clone()));
     let known = names.collect::<BTreeSet<String>>().into_iter().collect();
+    if let Some(name) = &choice.container {
+        found.retain(|pod| pod.containers.iter().any(|it| *name == it.target.container));
+    }
     let status = found.first().map(|pod| pod.status);
     let mut chosen = LogTargets { known, status, ..LogTargets::default() };
     if !choice.all_pods
@@ -267,6 +271,17 @@ mod tests {
         assert_eq!(of(LogChoice { all_pods: false, container: proxy }), (vec!["b/proxy".to_owned()], 2));
         let (all, well) = chosen(&pods[..1], &LogChoice::default());
         assert_eq!((all.len(), well), (2, 0));
+    }
+
+    #[test]
+    fn a_pod_without_the_named_container_hides_none_that_has_it() {
+        let main = "containers";
+        let pods = [
+            pod("a", 1, "Running", &[("nginx", main, ready())]),
+            pod("b", 2, "Running", &[("web", main, crashing())]),
+        ];
+        let nginx = LogChoice { all_pods: false, container: Some("nginx".to_owned()) };
+        assert_eq!(chosen(&pods, &nginx), (vec!["a/nginx".to_owned()], 0));
     }
 
     #[test]

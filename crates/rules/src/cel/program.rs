@@ -82,7 +82,7 @@ pub enum InvalidExpression {
         known: String,
     },
     /// A crash of the interpreter, or no thread to run it on; the text is the reason.
-    #[error("the expression cannot be parsed: {0}")]
+    #[error("the CEL interpreter failed on the expression, which need not be wrong: {0}")]
     Broken(String),
     /// A parse that exceeded its time limit.
     #[error("parsing the expression took longer than {0:?}")]

@@ -50,7 +50,7 @@ fn unread(error: &dyn fmt::Display, hidden_by: &AppError) -> CommandError {
     CommandError::unreadable(in_part(error, hidden_by)).maybe_hint(hint)
 }
 
-/// Returns the options that restrict the apps, as parameters of a view.
+/// Returns the namespace and clusters that restrict the apps, and the labels that group undeclared objects into apps.
 pub(super) fn selection(which: &NameArguments) -> AppSelection {
     AppSelection {
         namespace: which.namespace.clone(),

@@ -397,7 +397,7 @@ pub(super) struct Choice<'c> {
     pub(super) named: Vec<&'c Carrier>,
     /// The number of these carriers.
     pub(super) count: usize,
-    /// True if one namespace declares all of them.
+    /// True if all the carriers are declared in one namespace of one cluster.
     pub(super) is_of_one: bool,
 }
 

@@ -184,8 +184,8 @@ impl ClusterArguments {
 }
 
 impl WaitArguments {
-    /// Converts these arguments to those of a view with `-w`, in which each cluster has [`super::PATIENCE`] to answer
-    /// first.
+    /// Converts these arguments to those of a view with `-w`, which counts a cluster as unreachable that does not answer
+    /// within [`super::PATIENCE`].
     pub(crate) fn view(&self) -> ViewArguments {
         let source = self.clusters.source(super::PATIENCE);
         ViewArguments { pdb: self.pdb, rules: self.rules.clone(), watch: true, source }
