@@ -59,8 +59,8 @@ pub struct LogTargets {
 
 /// Chooses the containers of `pods` whose logs are read, in the Pods with the worst status, or with
 /// [`LogChoice::all_pods`] in all: those that have the status of their Pod, or, if that is Current, its main
-/// containers; or those called [`LogChoice::container`], whose Pods alone then count. Without such a name, containers that have not started are left
-/// out if others of the Pod have.
+/// containers; or those called [`LogChoice::container`], whose Pods alone then count. Without such a name, containers
+/// that have not started are left out if others of the Pod have.
 pub fn choose(pods: &[Object<'_>], choice: &LogChoice) -> LogTargets {
     let mut found: Vec<Pod> = pods.iter().map(Pod::of).collect();
     forgive(&mut found);
