@@ -46,8 +46,8 @@ pub struct LogChoice {
 pub struct LogTargets {
     /// The containers, sorted by the status of their Pod, the worst first; of equal ones that of the newest Pod first.
     pub targets: Vec<LogTarget>,
-    /// The worst status of a Pod, chosen or not, among those that have the container called [`LogChoice::container`] if
-    /// one is named; `None` if there are no such Pods.
+    /// The worst status of a Pod, chosen or not; `None` if there are no Pods. If [`LogChoice::container`] is set, only
+    /// Pods with such a container count.
     pub status: Option<Status>,
     /// Number of Pods that are left out because their status is better than that of others.
     pub well: usize,
@@ -59,8 +59,8 @@ pub struct LogTargets {
 
 /// Chooses the containers of `pods` whose logs are read, in the Pods with the worst status, or with
 /// [`LogChoice::all_pods`] in all: those that have the status of their Pod, or, if that is Current, its main
-/// containers; or those called [`LogChoice::container`], whose Pods alone then count. Without such a name, containers
-/// that have not started are left out if others of the Pod have.
+/// containers. If [`LogChoice::container`] is set, chooses those with that name, and ignores Pods that have none.
+/// Otherwise leaves out containers that have not started if others of the Pod have.
 pub fn choose(pods: &[Object<'_>], choice: &LogChoice) -> LogTargets {
     let mut found: Vec<Pod> = pods.iter().map(Pod::of).collect();
     forgive(&mut found);
@@ -76,7 +76,7 @@ pub fn choose(pods: &[Object<'_>], choice: &LogChoice) -> LogTargets {
     let status = found.first().map(|pod| pod.status);
     let mut chosen = LogTargets { known, status, ..LogTargets::default() };
     if !choice.all_pods
-        && let Some(worst) = found.first().map(|pod| pod.status).filter(|worst| *worst != Status::Current)
+        && let Some(worst) = status.filter(|worst| *worst != Status::Current)
     {
         let all = found.len();
         found.retain(|pod| pod.status == worst);

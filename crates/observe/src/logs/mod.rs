@@ -37,8 +37,8 @@ pub const MAX_LOG_BYTES: usize = 16 << 20;
 /// Maximum length of a line in bytes; the rest of it is counted and dropped.
 pub const MAX_LINE_BYTES: usize = 16 << 10;
 
-/// Reads and follows the logs of one cluster. Clones share the limits on how many logs
-/// are read and followed at once.
+/// Reads and follows the logs of one cluster. Clones share the limits on how many logs are read and followed at
+/// once.
 #[derive(Debug, Clone)]
 pub struct LogReader {
     cluster: Cluster,

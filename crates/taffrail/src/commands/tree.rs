@@ -99,8 +99,9 @@ struct Printer<'t, W> {
 }
 
 impl<W: Write> Printer<'_, W> {
-    /// Prints a node and, by recursion, its children; the view limits their depth. `lead` precedes the node's own line, `below` the
-    /// lines of its children. `inside` is the namespace of the parent node's object; `None` for children of an app.
+    /// Prints a node and, by recursion, its children; the view limits their depth. `lead` precedes the node's own line,
+    /// `below` the lines of its children. `inside` is the namespace of the parent node's object; `None` for
+    /// children of an app.
     fn node(&mut self, node: &TreeNode, lead: &str, below: &str, inside: Option<&str>) -> io::Result<()> {
         let age = node.created.map(|at| text::span(self.now.as_second().saturating_sub(at.as_second())));
         // A line that stands for several objects has their note above it.
