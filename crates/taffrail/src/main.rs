@@ -30,6 +30,7 @@ mod runtime;
 mod source;
 mod traces;
 
+use std::cell::LazyCell;
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -91,7 +92,7 @@ fn return_memory_in_background() {
 fn run(console: &Console) -> Result<Exit, CommandError> {
     open_many_files();
     let (cli, config) = read(console)?;
-    output::colour(cli.color);
+    output::colour(cli.global.color);
     if cli.command.watches() {
         return_memory_in_background();
     }
@@ -103,7 +104,7 @@ fn run(console: &Console) -> Result<Exit, CommandError> {
     if !is_demo {
         interrupt::watch(console.clone());
     }
-    if !cli.no_pager
+    if !cli.global.no_pager
         && cli.command.is_paged()
         && !cli.command.watches()
         && let Some(pager) = config.get("pager")
@@ -142,7 +143,7 @@ fn run(console: &Console) -> Result<Exit, CommandError> {
         Command::Rules(arguments) => commands::rules::run(arguments, console),
         #[cfg(feature = "hub")]
         Command::Hub(arguments) => commands::hub::run(arguments, console),
-        Command::Config(arguments) => commands::config::run(arguments, &config, console),
+        Command::Config(arguments) => commands::config::run(arguments, config, console),
         Command::Completion(arguments) => commands::completion::run(arguments, console),
         #[cfg(feature = "demo")]
         Command::Demo(arguments) => commands::demo::run(arguments, console),
@@ -153,16 +154,15 @@ fn run(console: &Console) -> Result<Exit, CommandError> {
 /// with the settings as defaults of the flags, if a setting concerns the command. Ends the process if the command line
 /// is invalid or asks for help. Also warns about deprecated flags, and starts to print traces if `-vv` asks for them.
 fn read(console: &Console) -> Result<(Cli, Config), CommandError> {
-    // Most commands need this once, and making or freeing it takes about as long as parsing, so it is never copied or
-    // freed.
-    let mut root = ManuallyDrop::new(program::command());
+    // Freeing the definition takes as long as parsing.
+    let mut root = ManuallyDrop::new(program::command_typed());
     let matches = root.try_get_matches_from_mut(std::env::args_os()).unwrap_or_else(|error| error.exit());
     let file = matches.get_one::<PathBuf>("config");
     // A script that sets up completion must not depend on settings.
     let config = match matches.subcommand_name() {
         Some("completion") => Config::default(),
         _ => Config::load(
-            &root,
+            LazyCell::<_>::new(program::command),
             file.map(PathBuf::as_path),
             |name| std::env::var_os(name),
             std::env::home_dir(),
@@ -176,7 +176,7 @@ fn read(console: &Console) -> Result<(Cli, Config), CommandError> {
         None => ("", None),
     };
     let matches = if config.concerns(command, word) {
-        config.apply(program::command(), command, word).get_matches()
+        config.apply(program::command_typed(), command, word).get_matches()
     } else {
         matches
     };

@@ -1,5 +1,6 @@
 //! The name under which the program was called, and commands for users to copy.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -218,6 +219,15 @@ fn taken(command: &str) -> Vec<&'static str> {
 /// Returns the definition of the command line, with [`name`] in place of `taffrail` in its usage lines and examples.
 pub(crate) fn command() -> Command {
     named(Cli::command(), name())
+}
+
+/// Returns what [`command`] does, with only the subcommand that this process' command line begins with, if it does.
+pub(crate) fn command_typed() -> Command {
+    let first = std::env::args_os().nth(1);
+    match first.as_deref().and_then(OsStr::to_str).and_then(Cli::command_for) {
+        Some(alone) => named(alone, name()),
+        None => command(),
+    }
 }
 
 fn named(command: Command, name: &str) -> Command {

@@ -11,6 +11,7 @@ use crate::emit;
 use crate::output::answer::Console;
 use crate::output::screen;
 use crate::output::table::{Cell, Table};
+use crate::program;
 
 /// Show the settings, which are the defaults of the commands' flags.
 ///
@@ -78,10 +79,11 @@ enum ViewOutput {
 
 pub(crate) fn run(
     arguments: &ConfigArguments,
-    config: &Config,
+    config: Config,
     console: &Console,
 ) -> Result<Exit, CommandError> {
     let ConfigCommand::View(arguments) = &arguments.command;
+    let config = &config.with_defaults(&program::command());
     written(match arguments.output {
         ViewOutput::Table => table(arguments, config, console),
         ViewOutput::Yaml => yaml(arguments, config, console),

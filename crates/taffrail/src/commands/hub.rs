@@ -99,7 +99,9 @@ struct ServeArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "tls_cert_file")]
     host: Vec<String>,
 
-    /// Follow the clusters of the selected contexts (see --context), and those that their Secrets name for these tools
+    /// Follow, besides the clusters of the selected contexts (see --context), those named in Secrets there: argocd, in
+    /// cluster Secrets of Argo CD; flux, in kubeconfig Secrets that Kustomizations and HelmReleases name; capi, in
+    /// kubeconfig Secrets of Cluster API; kubeconfig adds none
     #[arg(
         long,
         value_name = "LIST",

@@ -33,7 +33,7 @@ mod writes;
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use taffrail_status::Trust;
 
 use crate::cli::{
@@ -57,9 +57,9 @@ use wait::WaitArguments;
 /// Show the health of Flux and Argo CD apps in every cluster, and the cause where one is not ready
 #[derive(Debug, Parser)]
 #[command(
-    name = "taffrail",
+    name = Cli::NAME,
     version,
-    max_term_width = 100,
+    max_term_width = Cli::WIDTH,
     after_help = "\
 Examples:
   taffrail get apps                              the apps of the current context and their health
@@ -76,6 +76,12 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
 
+    #[command(flatten)]
+    pub(crate) global: GlobalArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GlobalArguments {
     /// Read this settings file; variables such as $TAFFRAIL_TIMEOUT still win over it [default: $TAFFRAIL_CONFIG, else
     /// taffrail/config.yaml in $XDG_CONFIG_HOME, else in ~/.config]
     #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
@@ -92,8 +98,34 @@ pub(crate) struct Cli {
     pub(crate) no_pager: bool,
 }
 
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+/// Declares [`Command`] and a function that defines one of its subcommands without the others.
+macro_rules! commands {
+    ($($(#[$condition:meta])* $name:ident($arguments:ty),)*) => {
+        #[derive(Debug, Subcommand)]
+        pub(crate) enum Command {
+            $($(#[$condition])* $name($arguments),)*
+        }
+
+        impl Command {
+            /// Adds to `root` the definition of the subcommand `name`; returns `None` if there is none of that name.
+            fn define(root: clap::Command, name: &str) -> Option<clap::Command> {
+                if !name.bytes().all(|byte| byte.is_ascii_lowercase()) {
+                    return None;
+                }
+                $(
+                    $(#[$condition])*
+                    if name.eq_ignore_ascii_case(stringify!($name)) {
+                        let command = <$arguments as Args>::augment_args(clap::Command::new(name.to_owned()));
+                        return Some(root.subcommand(command));
+                    }
+                )*
+                None
+            }
+        }
+    };
+}
+
+commands! {
     Explain(ExplainArguments),
     Get(GetArguments),
     App(AppArguments),
@@ -117,6 +149,20 @@ pub(crate) enum Command {
     Completion(CompletionArguments),
     #[cfg(feature = "demo")]
     Demo(DemoArguments),
+}
+
+impl Cli {
+    /// Returns the definition of the command line with the subcommand `name` only, which parses and documents its
+    /// arguments as [`CommandFactory::command`](clap::CommandFactory::command) does; `None` if there is none of that
+    /// name. Defining all subcommands takes as long as judging hundreds of objects.
+    pub(crate) fn command_for(name: &str) -> Option<clap::Command> {
+        let root = clap::Command::new(Cli::NAME).max_term_width(Cli::WIDTH);
+        Command::define(GlobalArguments::augment_args(root), name)
+    }
+
+    const NAME: &str = "taffrail";
+    /// Maximum width of the help texts, in columns.
+    const WIDTH: usize = 100;
 }
 
 impl Command {
@@ -210,9 +256,37 @@ impl Command {
 
 #[cfg(test)]
 mod tests {
-    use clap::{Command, CommandFactory};
+    use clap::{Command, CommandFactory, FromArgMatches};
 
     use super::Cli;
+
+    #[test]
+    fn a_subcommand_defined_alone_parses_and_documents_the_same() {
+        let whole = Cli::command();
+        let mut names: Vec<&str> = whole.get_subcommands().map(Command::get_name).collect();
+        names.sort_unstable();
+        assert!(names.contains(&"get"), "{names:?}");
+        for name in names {
+            for rest in [
+                &["--help"][..],
+                &["-h"],
+                &["--no-such-option"],
+                &["--color", "x"],
+                &["a", "b", "c", "d"],
+                &[],
+            ] {
+                let line: Vec<&str> = ["taffrail", name].iter().chain(rest).copied().collect();
+                let told = |root: Command| match root.try_get_matches_from(&line) {
+                    Ok(matches) => format!("{:#?}", Cli::from_arg_matches(&matches).unwrap()),
+                    Err(error) => error.to_string(),
+                };
+                let alone = Cli::command_for(name).unwrap_or_else(|| panic!("{name}"));
+                assert_eq!(told(alone), told(Cli::command()), "{line:?}");
+            }
+        }
+        assert!(Cli::command_for("help").is_none());
+        assert!(Cli::command_for("Get").is_none());
+    }
 
     #[test]
     fn every_namespace_flag_has_all_namespaces() {

@@ -7,6 +7,7 @@ mod file;
 
 use std::ffi::OsString;
 use std::fmt::{self, Display};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, Command, ValueEnum};
@@ -220,11 +221,12 @@ pub(crate) struct Config {
 
 impl Config {
     /// Reads the settings from one file (`explicit`, else that which `TAFFRAIL_CONFIG` names, else the default file if
-    /// it exists), and then from the environment, which wins. `root` is the command of whose flags they set the
-    /// defaults; `home` is the home directory. The pager is that of the setting, else `$PAGER`, else `less`. Fails if
-    /// the file cannot be read, and for an unknown setting or an invalid value.
+    /// it exists), and then from the environment, which wins. `root` is the command whose flags check the values, used
+    /// only if there are any; `home` is the home directory. The pager is that of the setting, else `$PAGER`, else
+    /// `less`; other defaults are left out, see [`Config::with_defaults`]. Fails if the file cannot be read, and for an
+    /// unknown setting or an invalid value.
     pub(crate) fn load(
-        root: &Command,
+        root: impl Deref<Target = Command>,
         explicit: Option<&Path>,
         environment: impl Fn(&str) -> Option<OsString>,
         home: Option<PathBuf>,
@@ -235,7 +237,7 @@ impl Config {
         let file = named.or_else(usual);
         let entries = file.as_deref().map(file::read).transpose()?.unwrap_or_default();
 
-        let mut values: Vec<Value> = SETTINGS.iter().map(|setting| default(root, setting)).collect();
+        let mut values: Vec<Value> = SETTINGS.iter().map(unset).collect();
         let mut fleets = Vec::new();
         for entry in entries {
             // Entries exist only if a file was read.
@@ -257,7 +259,7 @@ impl Config {
                 let complaint = wrong(format!("there is no setting '{}'", entry.key));
                 return Err(complaint.hint(known(&entry.key)));
             };
-            check(root, &SETTINGS[at], &entry.values)
+            check(&root, &SETTINGS[at], &entry.values)
                 .map_err(|what| wrong(format!("setting '{}': {what}", entry.key)))?;
             values[at] = Value { origin: origin.clone(), values: entry.values, ..values[at].clone() };
         }
@@ -272,7 +274,7 @@ impl Config {
             } else {
                 vec![text]
             };
-            check(root, setting, &value.values).map_err(|what| wrong(&what))?;
+            check(&root, setting, &value.values).map_err(|what| wrong(&what))?;
             value.origin = Origin::Environment(variable);
         }
         // $PAGER counts as a setting.
@@ -289,14 +291,25 @@ impl Config {
         Ok(Config { file, values })
     }
 
-    /// Returns the value of the setting `key`, its default if it is not set; of a list the first one. `None` if it has
-    /// neither, or the list is empty.
+    /// Adds to each setting that nothing sets the default of its flag, of the first command of `root` that has it.
+    pub(crate) fn with_defaults(mut self, root: &Command) -> Config {
+        for (value, setting) in self.values.iter_mut().zip(SETTINGS) {
+            if let Some(argument) = setting.argument(root).filter(|_| value.origin == Origin::Default) {
+                let defaults = argument.get_default_values().iter();
+                value.values = defaults.map(|default| default.to_string_lossy().into_owned()).collect();
+            }
+        }
+        self
+    }
+
+    /// Returns the value of the setting `key`, of a list the first one; `None` if nothing sets it, or the list is
+    /// empty.
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
         let value = self.values.iter().find(|value| value.key == key)?;
         value.values.first().map(String::as_str)
     }
 
-    /// Returns all values of the setting `key`, its default if it is not set; empty if it has no value.
+    /// Returns all values of the setting `key`; empty if nothing sets it.
     pub(crate) fn list(&self, key: &str) -> &[String] {
         self.values.iter().find(|value| value.key == key).map_or(&[], |value| &value.values)
     }
@@ -381,13 +394,11 @@ impl Config {
     }
 }
 
-fn default(root: &Command, setting: &Setting) -> Value {
-    let argument = setting.argument(root);
-    let defaults = argument.map(Arg::get_default_values).unwrap_or_default();
+fn unset(setting: &Setting) -> Value {
     Value {
         key: setting.key.to_owned(),
         about: setting.about,
-        values: defaults.iter().map(|value| value.to_string_lossy().into_owned()).collect(),
+        values: Vec::new(),
         is_list: setting.is_list,
         origin: Origin::Default,
     }
