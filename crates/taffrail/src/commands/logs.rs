@@ -214,12 +214,12 @@ fn find(arguments: &LogsArguments, console: &Console) -> Result<(Vec<ClusterPods
         return Err(CommandError::usage(what)
             .hint("name an app as NAME or NAMESPACE/NAME, an object as KIND/NAME or [CLUSTER/]group/Kind/namespace/name"));
     }
-    let members = selected(arguments, object.as_ref().and_then(ObjectArg::cluster), console)?;
+    let (members, all) = selected(arguments, object.as_ref().and_then(ObjectArg::cluster), console)?;
     let mut exit = Exit::Yes;
     let mut declaring = None;
     let mut unread = Vec::new();
     if let Some(object) = &object {
-        let objects = of_objects(arguments, object, members.clone())?;
+        let objects = of_objects(arguments, object, members)?;
         let mut found = Vec::new();
         let (mut is_served, mut keys, mut notes) = (false, Vec::new(), Vec::new());
         for (name, answer) in objects {
@@ -242,7 +242,7 @@ fn find(arguments: &LogsArguments, console: &Console) -> Result<(Vec<ClusterPods
         // An object that declares an app stands for that app.
         declaring = keys.into_iter().next();
         if declaring.is_none() && (is_served || query.is_none() || !unread.is_empty()) {
-            let is_an_app = query.as_ref().map(|query| of_app(arguments, query, members, console));
+            let is_an_app = query.as_ref().map(|query| of_app(arguments, query, all, console));
             return match is_an_app {
                 Some(Ok(found)) => Ok(found),
                 _ if !unread.is_empty() => {
@@ -254,8 +254,8 @@ fn find(arguments: &LogsArguments, console: &Console) -> Result<(Vec<ClusterPods
         }
     }
     match (&query, declaring) {
-        (_, Some(key)) => of_declaring(arguments, &key, members, console),
-        (Some(query), None) => of_app(arguments, query, members, console),
+        (_, Some(key)) => of_declaring(arguments, &key, all, console),
+        (Some(query), None) => of_app(arguments, query, all, console),
         (None, None) => Ok((Vec::new(), exit)),
     }
 }
@@ -274,14 +274,14 @@ fn not_found(object: &ObjectArg, is_served: bool, has_searched_all: bool) -> Com
     }
 }
 
-/// Returns the clusters that the arguments select, only the one called `own` if that is given; prints problems with
-/// contexts. Fails if a named cluster does not exist.
+/// Returns the clusters that the arguments select by `--cluster`, only the one called `own` if that is given, and all
+/// that they read; prints problems with contexts. Fails if a named cluster does not exist.
 fn selected(
     arguments: &LogsArguments,
     own: Option<&str>,
     console: &Console,
-) -> Result<Vec<Member>, CommandError> {
-    let FleetMembers { mut members, problems } = source::members(&arguments.source)?;
+) -> Result<(Vec<Member>, Vec<Member>), CommandError> {
+    let FleetMembers { members, problems } = source::members(&arguments.source)?;
     let names: Vec<&str> = members.iter().map(|member| &*member.name).collect();
     let wanted = arguments.cluster.iter().map(String::as_str).chain(own);
     if let Some(complaint) = named::unknown_cluster(wanted, &names) {
@@ -290,11 +290,11 @@ fn selected(
     for problem in &problems {
         CommandError::from(problem).print(console);
     }
-    members.retain(|member| {
-        let is_chosen = arguments.cluster.is_empty() || arguments.cluster.contains(&member.name);
-        is_chosen && own.is_none_or(|own| own == member.name)
-    });
-    Ok(members)
+    let is_chosen = |member: &&Member| {
+        (arguments.cluster.is_empty() || arguments.cluster.contains(&member.name))
+            && own.is_none_or(|own| own == member.name)
+    };
+    Ok((members.iter().filter(is_chosen).cloned().collect(), members))
 }
 
 /// The name of a cluster that could not be read, and the failure.
@@ -357,14 +357,14 @@ fn of_app(
     members: Vec<Member>,
     console: &Console,
 ) -> Result<(Vec<ClusterPods>, Exit), CommandError> {
-    let which = NameArguments {
+    let mut which = NameArguments {
         namespace: arguments.namespace.clone(),
         all_namespaces: arguments.all_namespaces,
         cluster: arguments.cluster.clone(),
         grouping: GroupingArguments { app_label: arguments.grouping.app_label.clone() },
     };
     let (view, mut once) = (view(arguments), Once::new(console));
-    let (fleet, list) = read(&mut once, &view, &which, Some(query))?;
+    let (fleet, list) = read(&mut once, &view, &mut which, Some(query))?;
     let apps = named::find("logs", query, (which.namespace.as_deref(), &which.cluster), &list)?;
     let errors = concerning(&list, &apps);
     let exit = get::tell_errors(&errors, &FleetFacts::of(fleet), console);
@@ -382,14 +382,16 @@ fn of_declaring(
     console: &Console,
 ) -> Result<(Vec<ClusterPods>, Exit), CommandError> {
     let (view, mut once) = (view(arguments), Once::new(console));
-    let which = NameArguments {
+    let mut which = NameArguments {
         namespace: None,
         all_namespaces: true,
         cluster: arguments.cluster.clone(),
         grouping: GroupingArguments { app_label: arguments.grouping.app_label.clone() },
     };
-    let (fleet, list) = read(&mut once, &view, &which, None)?;
-    let apps: Vec<&App> = list.apps.iter().filter(|app| app.declaring.as_ref() == Some(key)).collect();
+    let (fleet, list) = read(&mut once, &view, &mut which, None)?;
+    let is_chosen = |app: &&App| which.cluster.is_empty() || which.cluster.contains(&app.app.target);
+    let declared = list.apps.iter().filter(|app| app.declaring.as_ref() == Some(key));
+    let apps: Vec<&App> = declared.filter(is_chosen).collect();
     let errors = concerning(&list, &apps);
     let exit = get::tell_errors(&errors, &FleetFacts::of(fleet), console);
     let pods = apps.iter().map(|app| (app.app.target.clone(), pods_of_app(fleet, app))).collect();
@@ -398,11 +400,12 @@ fn of_declaring(
 }
 
 /// Reads the apps declared in the namespace of `which`, and the dependents of the app called `name` (of all apps
-/// without one). Fails for a cluster of `which` that was not read.
+/// without one); replaces each alias in `which` by the first name of its cluster. Fails for a cluster of `which` that
+/// was not read.
 fn read<'s>(
     source: &'s mut Once<'_>,
     view: &ViewArguments,
-    which: &NameArguments,
+    which: &mut NameArguments,
     name: Option<&AppQuery>,
 ) -> Result<(&'s FleetSnapshot, AppList), CommandError> {
     let query = name.map(|name| name.clone().within(which.namespace.as_deref()));
@@ -413,7 +416,7 @@ fn read<'s>(
         ..ReadQuery::default()
     };
     let fleet = source.read(view, &asked, NO_EXTRA)?;
-    named::check_clusters(&which.cluster, fleet)?;
+    named::resolve_clusters(&mut which.cluster, fleet)?;
     let list = fleet.apps(&[]);
     Ok((fleet, list))
 }

@@ -202,6 +202,32 @@ us/web-a/web serving in us
 }
 
 #[test]
+fn an_alias_chooses_the_logs_of_its_cluster() {
+    let shop = shop(&["eu", "us"]);
+    let identity =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "42"}});
+    shop.clusters[1].apply(identity).unwrap();
+    let mut config: Value =
+        serde_saphyr::from_str(&std::fs::read_to_string(&shop.kubeconfig).unwrap()).unwrap();
+    let contexts = config["contexts"].as_array_mut().unwrap();
+    let mut again = contexts.iter().find(|context| context["name"] == "us").unwrap().clone();
+    again["name"] = json!("us-again");
+    contexts.push(again);
+    std::fs::write(&shop.kubeconfig, config.to_string()).unwrap();
+
+    let clusters = shop.ask(&["get", "clusters", "-o", "json"]);
+    assert!(clusters.stdout.contains("\"us-again\"\n      ]"), "{}", clusters.stdout);
+    for name in [&["shop"][..], &["kustomization/shop", "-n", "flux-system"], &["pod/web-a", "-n", "shop"]] {
+        let logs = |cluster| {
+            shop.ask(&[&["logs"], name, &["--all-pods", "--tail", "1", "--cluster", cluster]].concat())
+        };
+        let (first, alias) = (logs("us"), logs("us-again"));
+        assert!(first.stdout.contains("serving in us"), "{}{}", first.stdout, first.stderr);
+        assert_eq!((alias.code, alias.stdout), (first.code, first.stdout), "{name:?} {}", alias.stderr);
+    }
+}
+
+#[test]
 fn what_has_no_log_is_told_with_its_exit_code() {
     let shop = shop(&["eu"]);
     let told = |arguments: &[&str], code: i32| {
