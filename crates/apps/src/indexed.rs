@@ -235,6 +235,16 @@ impl Objects for IndexedCluster<'_> {
         )
     }
 
+    /// Lists the objects without building those of other names, of which a cluster may have very many.
+    fn of_kind_named<'o>(&'o self, group: &str, kind: &str, start: &'o str) -> Listing<'o> {
+        let kind = self.contents.find_kind(group, kind);
+        let all = kind.map(|kind| self.contents.of_kind(kind, None)).into_iter().flatten();
+        self.listing(
+            all.filter(|object| object.name().starts_with(start))
+                .filter_map(|object| self.evidence.of(object)),
+        )
+    }
+
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {
         let key = GroupKind::new(group, kind);
         let declared = || {

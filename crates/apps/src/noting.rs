@@ -160,6 +160,11 @@ impl Objects for Noting<'_> {
         self.objects.labelled_uncontrolled(labels)
     }
 
+    fn of_kind_named<'o>(&'o self, group: &str, kind: &str, start: &'o str) -> Listing<'o> {
+        self.ask(&Question::Kind(group, kind, None));
+        self.objects.of_kind_named(group, kind, start)
+    }
+
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {
         // Nothing in a cluster changes the scope of a built-in kind.
         if is_namespaced(group, kind).is_none() {

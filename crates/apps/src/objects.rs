@@ -39,6 +39,12 @@ pub trait Objects: ClusterState + Send + Sync {
         self.all()
     }
 
+    /// Lists the objects of a kind, in all namespaces, whose names begin with `start`, each as in
+    /// [`all`](Objects::all).
+    fn of_kind_named<'o>(&'o self, group: &str, kind: &str, start: &'o str) -> Listing<'o> {
+        Box::new(self.of_kind(group, kind, None).filter(move |object| object.key.name.starts_with(start)))
+    }
+
     /// Returns true if objects of a kind live in namespaces, false for cluster-scoped kinds; `None` if
     /// unknown.
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool>;

@@ -76,11 +76,14 @@ impl Uid {
     }
 }
 
+/// The places of the hyphens in a UUID.
+const HYPHENS: [usize; 4] = [8, 13, 18, 23];
+
 /// Parses a UUID as the API server writes it, in lower case, with hyphens; `None` for other texts and the UUID of
 /// zeros.
 fn uuid(text: &[u8]) -> Option<u128> {
     let text: &[u8; 36] = text.try_into().ok()?;
-    if [8, 13, 18, 23].iter().any(|at| text[*at] != b'-') {
+    if HYPHENS.iter().any(|at| text[*at] != b'-') {
         return None;
     }
     let half = |ranges: [std::ops::Range<usize>; 3]| {
@@ -101,9 +104,14 @@ fn uuid(text: &[u8]) -> Option<u128> {
 /// Formats the UID as a UUID.
 impl fmt::Display for Uid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let part = |from: u32, bits: u32| (self.bits() >> (128 - from - bits)) & ((1 << bits) - 1);
-        let [a, b, c, d, e] = [part(0, 32), part(32, 16), part(48, 16), part(64, 16), part(80, 48)];
-        write!(f, "{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}")
+        // The UIDs of whole clusters are written, each several times as fast as by `write!`.
+        let mut text = [b'-'; 36];
+        let places = text.iter_mut().enumerate().filter(|(at, _)| !HYPHENS.contains(at));
+        let digits = self.0.iter().flat_map(|half| (0..16).map(move |at| half >> (60 - 4 * at) & 0xf));
+        for ((_, place), digit) in places.zip(digits) {
+            *place = b"0123456789abcdef"[digit as usize];
+        }
+        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
     }
 }
 

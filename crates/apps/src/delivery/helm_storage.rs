@@ -52,8 +52,8 @@ impl<'o> Storage<'o> {
     pub(crate) fn of(objects: &'o dyn Objects) -> Storage<'o> {
         let mut storage: BTreeMap<_, BTreeMap<u64, Observed<'o>>> = BTreeMap::new();
         let mut read = || {
-            for observed in objects.of_kind("", "ConfigMap", None).chain(objects.of_kind("", "Secret", None))
-            {
+            let [maps, secrets] = ["ConfigMap", "Secret"].map(|kind| objects.of_kind_named("", kind, PREFIX));
+            for observed in maps.chain(secrets) {
                 if let Some((release, version)) = stored(&observed) {
                     let key = (observed.key.namespace, release);
                     // If both exist the Secret, which is Helm's default, comes last.

@@ -169,12 +169,18 @@ pub fn references(object: &Object<'_>) -> Vec<Reference> {
 
 /// Returns the PersistentVolumeClaims that a Pod names in its fields, without those of ephemeral volumes.
 pub(super) fn claims(pod: &Object<'_>) -> Vec<Reference> {
-    references_along(pod, |edge| edge.from == POD && edge.to == CLAIM)
+    references_along(pod, |edge| is_kind(edge.to, CLAIM) && is_kind(edge.from, POD))
 }
 
 /// Returns the objects that a Kustomization of Flux names in `spec.healthChecks`.
 pub(super) fn health_checks(kustomization: &Object<'_>) -> Vec<Reference> {
     references_along(kustomization, |edge| matches!(edge.by, By::Reference { at: HEALTH_CHECKS }))
+}
+
+/// Returns true if two groups and kinds are equal. Compares the kinds first: most groups are equal, most kinds not even
+/// in length.
+fn is_kind(one: (&str, &str), other: (&str, &str)) -> bool {
+    one.1 == other.1 && one.0 == other.0
 }
 
 fn references_along(object: &Object<'_>, is_wanted: impl Fn(&Edge) -> bool) -> Vec<Reference> {
@@ -195,7 +201,8 @@ fn references_along(object: &Object<'_>, is_wanted: impl Fn(&Edge) -> bool) -> V
     };
     let home = object.namespace();
     let mut walk = Walk { root: object.root(), known: Vec::new() };
-    let is_from = |edge: &&Edge| edge.from == ANY || edge.from == (object.group(), object.kind());
+    let is_from =
+        |edge: &&Edge| edge.from.1.is_empty() || is_kind(edge.from, (object.group(), object.kind()));
     for edge in EDGES.iter().filter(is_from).filter(|edge| is_wanted(edge)) {
         let text = |value: Value<'_>, key: &str| {
             value.get(key).and_then(Value::as_str).map(|text| text.into_owned()).unwrap_or_default()
