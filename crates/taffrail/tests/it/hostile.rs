@@ -272,6 +272,37 @@ fn no_text_from_a_server_acts_on_the_terminal_in_a_question_or_a_plan() {
 }
 
 #[test]
+fn no_text_from_a_server_acts_on_the_terminal_while_it_is_waited_for_dumped_or_listed() {
+    let served = served();
+    let mut web = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"namespace": "flux-system", "name": "web", "annotations": {"note": EVIL}}});
+    web["data"] = json!({ "note": EVIL });
+    served.clusters[0].apply(web).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let into = folder.path().join("dump").to_str().unwrap().to_owned();
+    let name = format!("web{EVIL}");
+    let app = format!("app/{name}");
+    let object = format!("kustomization/{name}");
+    let once = ["--request-timeout", "60s"];
+    for words in [
+        &["wait", &app, "--timeout", "3s"][..],
+        &["wait", &app, "--timeout", "3s", "-o", "jsonl"],
+        &["wait", &object, "-n", "flux-system", "--timeout", "3s"],
+        &["wait", "kustomization", "-A", "--timeout", "3s"],
+        &["dump", "-o", &into, "--timeout", "60s"],
+        &["actions", &object, "-n", "flux-system"],
+        &["logs", &name],
+        &["overview", "--once"],
+    ] {
+        let (text, code) = on_terminal(&served, &[words, &once].concat()).end();
+        let plain = told(&text);
+        assert!(!plain.trim().is_empty() || words[0] == "dump" && code == Some(0), "{words:?}: {plain}");
+        let forged = plain.lines().any(|line| line.starts_with("error: all is well"));
+        assert!(!forged, "{words:?}: {plain}");
+    }
+}
+
+#[test]
 fn no_text_from_a_server_acts_on_the_terminal_in_the_frames_of_a_watch() {
     let served = served();
     for words in [&["get", "apps"][..], &["get", "apps", "-o", "wide"], &["get", "clusters"], &["explain"]] {

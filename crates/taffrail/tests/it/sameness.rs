@@ -26,12 +26,27 @@ fn lease(renewed: u64) -> Value {
 
 /// The answer about two clusters that give one identity and have nothing else in common.
 pub(crate) fn twins() -> Answer {
+    of_twins(&["get", "clusters", "-o", "json"])
+}
+
+fn of_twins(arguments: &[&str]) -> Answer {
     let folder = tempfile::tempdir().unwrap();
     for name in ["one", "two"] {
         let own = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "42"}});
         std::fs::write(folder.path().join(name).with_extension("yaml"), own.to_string()).unwrap();
     }
-    taffrail(&["get", "clusters", "-o", "json", "--from", folder.path().to_str().unwrap()], "")
+    taffrail(&[arguments, &["--from", folder.path().to_str().unwrap()]].concat(), "")
+}
+
+#[test]
+fn a_cluster_of_a_known_identity_is_a_finding() {
+    let answer = of_twins(&["trust", "-o", "json"]);
+    let report: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let items = report["items"].as_array().unwrap().iter();
+    let found: Vec<_> = items.filter(|item| item["reason"] == "SameIdentity").collect();
+    assert!(found.len() == 1 && found[0]["severity"] == "medium", "{}", answer.stdout);
+    let message = found[0]["message"].as_str().unwrap();
+    assert!(message.starts_with("the cluster reports the identity of one without proof: "), "{message}");
 }
 
 /// Asks for the clusters of a kubeconfig while the Leases of `moving` are renewed; nothing is warned of.

@@ -14,7 +14,7 @@ use rustix::termios::Winsize;
 use taffrail_testkit::server::Server;
 
 use super::bad_clusters::kubeconfig;
-use super::{NOW, clean, command, golden_app, run};
+use super::{NOW, clean, command, golden_app, own_app, run, taffrail};
 
 /// A process on a terminal of its own.
 pub(super) struct Terminal {
@@ -165,6 +165,23 @@ fn colours_default_to_terminals() {
     assert!(!shown(&[], &[("NO_COLOR", "1")]));
     assert!(!shown(&["--color", "never"], &[]));
     assert!(!shown(&[], &[("TAFFRAIL_COLOR", "never")]));
+}
+
+#[test]
+fn each_sync_state_has_its_colour() {
+    let from = own_app("argo-sync-states");
+    let words = ["get", "apps", "--from", &from, "--now", NOW, "--color", "always", "--columns", "name,sync"];
+    let shown = taffrail(&words, "").stdout;
+    let painted = |name: &str| {
+        let line = shown.lines().find(|line| line.starts_with(&format!("{name} ")));
+        line.and_then(|line| line.split_whitespace().last()).unwrap_or_else(|| panic!("{name}: {shown}"))
+    };
+    assert_eq!(painted("failed-old-synced"), "\x1b[32mSynced\x1b[0m");
+    assert_eq!(painted("error"), "\x1b[31mFailed\x1b[0m");
+    assert_eq!(painted("manual"), "\x1b[33mOutOfSync\x1b[0m");
+    assert_eq!(painted("running"), "\x1b[33mSyncing\x1b[0m");
+    assert_eq!(painted("skip"), "\x1b[33mSuspended\x1b[0m");
+    assert_eq!(painted("compare-err"), "Unknown");
 }
 
 /// A kubeconfig of clusters that never answer.
