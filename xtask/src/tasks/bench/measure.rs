@@ -1,6 +1,6 @@
 //! Measures the cost of a process, as the kernel accounts for it.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -116,4 +116,15 @@ pub(super) fn median(figures: impl IntoIterator<Item = f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     let at = |index: usize| figures.get(index).copied().unwrap_or_default();
     (at(figures.len() / 2) + at(figures.len().saturating_sub(1) / 2)) / 2.0
+}
+
+/// Returns the load average of the machine over the last minute, or `unknown`.
+pub(super) fn load() -> String {
+    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace().next().unwrap_or("unknown").to_owned()
+}
+
+/// Returns the word for a figure that is within its bar, or not.
+pub(super) fn verdict(is_met: bool) -> &'static str {
+    if is_met { "met" } else { "MISSED" }
 }

@@ -15,6 +15,7 @@ mod objects;
 mod rules;
 mod sim;
 mod soak;
+mod subject;
 mod wait;
 
 use anyhow::Result;

@@ -20,6 +20,8 @@ use serde_json::{Value, json};
 use taffrail_testkit::binary::{self, Profile};
 use taffrail_testkit::kube::{ControlPlane, Options};
 
+use super::measure::load;
+
 /// Measure rollouts on a real control plane, and the delay with which `taffrail wait` reports them as complete.
 #[derive(Args)]
 pub(crate) struct Wait {
@@ -353,12 +355,6 @@ fn show(what: &str, mut figures: Vec<f64>) -> f64 {
         at(100)
     );
     at(100)
-}
-
-/// Returns the load average of the machine over the last minute, or `unknown`.
-fn load() -> String {
-    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split_whitespace().next().unwrap_or("unknown").to_owned()
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use anyhow::{Result, ensure};
 use serde_json::Value;
 
-use super::Outcome;
 use super::subject::Subject;
+use super::{Outcome, verdict};
 
 /// Checks that two programs have the same objects by kind, trees and managed objects; `name` is the other program's.
 pub(super) fn answers(ours: &Value, theirs: &Value, name: &str) -> Result<()> {
@@ -44,10 +44,6 @@ pub(super) fn statuses(ours: &Value, theirs: &Value) -> Result<()> {
     let (own, other) = (&ours["statuses"], &theirs["statuses"]);
     ensure!(own == other, "the numbers of Deployments by status differ\n Taffrail: {own}\n kstatus: {other}");
     Ok(())
-}
-
-pub(super) fn verdict(is_met: bool) -> &'static str {
-    if is_met { "met" } else { "MISSED" }
 }
 
 /// Prints a figure of Taffrail and of a peer, their ratio, and its maximum `bar` as met or missed.

@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use taffrail_testkit::binary;
 
-use super::compare::verdict;
 use super::subject::{Subject, sockets};
+use super::verdict;
 
 /// The number of objects of each cluster.
 const OBJECTS: usize = 2000;

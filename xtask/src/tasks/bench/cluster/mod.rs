@@ -8,7 +8,6 @@
 mod compare;
 mod events;
 mod fleet;
-mod subject;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,9 +18,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::Value;
-use subject::{Subject, Usage};
 use taffrail_testkit::kube::{ControlPlane, Options, Programs};
 use taffrail_testkit::{binary, peers};
+
+use super::measure::{load, verdict};
+use super::subject::{self, Subject, Usage};
 
 /// Measure following a cluster of 100,000 objects live: beside Argo CD's engine, client-go's informers and kstatus'
 /// watcher.
@@ -234,10 +235,10 @@ impl Bench<'_> {
             subject.synced["objects"],
             told.cpu - alone.cpu,
             subject.first.cpu,
-            compare::verdict(cpu <= 1.15),
+            verdict(cpu <= 1.15),
             with.resident,
             alone.resident,
-            compare::verdict(memory <= 1.25)
+            verdict(memory <= 1.25)
         );
         Ok(())
     }
@@ -365,7 +366,7 @@ impl Bench<'_> {
             usage.resident,
             usage.peak,
             none.first.cpu,
-            compare::verdict(whole <= 400.0)
+            verdict(whole <= 400.0)
         );
         drop(none);
         let read = self.follow(&["--read"])?;
@@ -378,7 +379,7 @@ impl Bench<'_> {
         let each = (bytes(&usage) - bytes(&less)) / (objects - fewer);
         println!(
             "  {each:.0} bytes for each object more than a tenth of them (bar: 400, {})",
-            compare::verdict(each <= 400.0)
+            verdict(each <= 400.0)
         );
         println!("trees in a tenth: {}", self.follow(&tenth)?.tell("queries app-")?);
         Ok(())
@@ -402,10 +403,4 @@ impl Bench<'_> {
         }
         Ok(())
     }
-}
-
-/// Returns the load average of the machine over the last minute, or `unknown`.
-fn load() -> String {
-    let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split_whitespace().next().unwrap_or("unknown").to_owned()
 }

@@ -1,4 +1,4 @@
-//! Runs a process that follows a cluster and takes commands line by line, and reads its cost from the kernel.
+//! Runs a process that takes commands line by line, and reads its cost from the kernel.
 
 use std::collections::HashMap;
 use std::fs;
@@ -66,21 +66,21 @@ pub(super) fn sockets(pid: u32) -> usize {
     targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count()
 }
 
-/// A running process that follows a cluster and takes commands on its standard input; it is killed on drop.
+/// A running process that takes commands on its standard input; it is killed on drop.
 pub(super) struct Subject {
     child: Child,
     words: ChildStdin,
     answers: BufReader<ChildStdout>,
-    /// The JSON that it printed when it had read everything.
+    /// The JSON that it printed when it was ready: one that follows a cluster had read everything.
     pub(super) synced: Value,
-    /// The time from its start until it had read everything, in seconds.
+    /// The time from its start until it was ready, in seconds.
     pub(super) wall: f64,
-    /// Its usage when it had read everything.
+    /// Its usage when it was ready.
     pub(super) first: Usage,
 }
 
 impl Subject {
-    /// Starts the program and waits until it has read everything.
+    /// Starts the program and waits until it is ready.
     pub(super) fn start(program: &Path, arguments: &[&str]) -> Result<Subject> {
         let begun = Instant::now();
         let mut child = Command::new(program)
@@ -95,7 +95,7 @@ impl Subject {
         let mut subject =
             Subject { child, words, answers, synced: Value::Null, wall: 0.0, first: Usage::default() };
         subject.synced = subject.answer().with_context(|| {
-            format!("`{} {}` did not report its first sync", program.display(), arguments.join(" "))
+            format!("`{} {}` did not report that it is ready", program.display(), arguments.join(" "))
         })?;
         subject.wall = begun.elapsed().as_secs_f64();
         subject.first = subject.usage()?;
@@ -117,6 +117,13 @@ impl Subject {
 
     pub(super) fn usage(&self) -> Result<Usage> {
         Usage::of(self.child.id())
+    }
+
+    /// Kills the program, as a failure of the machine would end it.
+    pub(super) fn kill(&mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
     }
 
     pub(super) fn pid(&self) -> u32 {
