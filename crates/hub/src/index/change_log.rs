@@ -1,42 +1,57 @@
-//! The pairs that the last publications changed, so that a page that a client shows is updated instead of searched
-//! again.
+//! The differences between the views of the last publications, so that a page that a client shows is updated instead of
+//! searched again.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
+use super::pair::Place;
 use super::published::PairChange;
 
 /// The greatest number of changes that are kept, and of publications; a reader that is further behind searches its page
 /// again.
 const MAX_CHANGES: usize = 20_000;
 
-/// The changes of the last publications.
+/// The differences between the views of two publications that follow each other.
+#[derive(Debug, Default)]
+pub(crate) struct ViewDifferences {
+    pub(crate) changes: Arc<[PairChange]>,
+    /// The places of the clusters that turned, as [`FleetView::turned`](super::FleetView::turned) returns them.
+    pub(crate) places: HashSet<Place>,
+    /// True if a cluster has another name or other aliases.
+    pub(crate) are_renamed: bool,
+    /// True if there are other clusters, or a source reports other facts or errors.
+    pub(crate) has_other_facts: bool,
+}
+
+/// The differences of the last publications.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeLog {
-    /// The version of each publication with its changes, the earliest first.
-    entries: VecDeque<(u64, Arc<[PairChange]>)>,
+    /// The numbers of the views of publications, each with the differences from the one before, the earliest first.
+    entries: VecDeque<(u64, Arc<ViewDifferences>)>,
     changes: usize,
-    /// The version of the last publication whose changes were dropped; 0 if none were.
+    /// The number of the last view whose differences were dropped; 0 if none were.
     dropped: u64,
 }
 
 impl ChangeLog {
-    /// Adds the changes of the publication `version`, which follows the last one added, and drops the earliest beyond
-    /// the limit.
-    pub(crate) fn push(&mut self, version: u64, changes: Vec<PairChange>) {
-        self.changes += changes.len();
-        self.entries.push_back((version, changes.into()));
+    /// Adds the differences of the view of the publication `number`, which follows the last one added, and drops the
+    /// earliest beyond the limit.
+    pub(crate) fn push(&mut self, number: u64, differences: ViewDifferences) {
+        self.changes += differences.changes.len() + differences.places.len();
+        self.entries.push_back((number, Arc::new(differences)));
         while self.changes > MAX_CHANGES || self.entries.len() > MAX_CHANGES {
-            let Some((dropped, changes)) = self.entries.pop_front() else { break };
-            self.changes -= changes.len();
+            let Some((dropped, differences)) = self.entries.pop_front() else { break };
+            self.changes -= differences.changes.len() + differences.places.len();
             self.dropped = dropped;
         }
     }
 
-    /// Returns the changes of each publication after the version `after` up to and including `to`; `None` if some of
-    /// them were dropped.
-    pub(crate) fn between(&self, after: u64, to: u64) -> Option<Vec<Arc<[PairChange]>>> {
-        let wanted = self.entries.iter().filter(|(version, _)| *version > after && *version <= to);
-        (after >= self.dropped).then(|| wanted.map(|(_, changes)| Arc::clone(changes)).collect())
+    /// Returns the differences of each publication after the one with the number `after` up to and including `to`;
+    /// `None` if some of them were dropped, or a view has no number.
+    pub(crate) fn between(&self, after: Option<u64>, to: Option<u64>) -> Option<Vec<Arc<ViewDifferences>>> {
+        let (after, to) = after.zip(to)?;
+        let first = self.entries.partition_point(|(number, _)| *number <= after);
+        let wanted = self.entries.range(first..).take_while(|(number, _)| *number <= to);
+        (after >= self.dropped).then(|| wanted.map(|(_, differences)| Arc::clone(differences)).collect())
     }
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
+use taffrail_api::AppName;
 use taffrail_api::filter::{StatusFilter, SyncFilter};
 use taffrail_apps::{Axis, Delivery};
 use taffrail_object::LabelSelector;
@@ -109,6 +110,17 @@ impl AppFilter {
     /// Returns true if the filter names no cluster, or this one by identity, name or alias.
     pub(crate) fn admits_cluster(&self, view: &FleetView, cluster: &PublishedCluster) -> bool {
         self.clusters.is_empty() || self.clusters.iter().any(|name| view.is_called(cluster, name))
+    }
+
+    /// Returns true if an app of this name meets the conditions on delivery, namespace and name.
+    pub(crate) fn may_admit(&self, app: &AppName) -> bool {
+        self.names_nothing() || self.admits_name(app.delivery, &app.namespace, &app.name)
+    }
+
+    /// Returns false if no pair that the cluster at `place` shows in `view` meets the condition on clusters.
+    pub(crate) fn may_admit_at(&self, view: &FleetView, place: Place) -> bool {
+        let cluster = view.fleet().cluster(place);
+        cluster.is_some_and(|cluster| cluster.pairs.strays > 0 || self.admits_cluster(view, cluster))
     }
 
     fn names_nothing(&self) -> bool {

@@ -32,6 +32,7 @@ use taffrail_apps::{ClusterId, FreshnessState};
 use tokio::sync::{Notify, watch};
 
 use change_log::ChangeLog;
+pub(crate) use change_log::ViewDifferences;
 pub use filter::{AppFilter, InvalidName, NameFilter};
 pub use groups::GroupBy;
 use journal::Journal;
@@ -298,27 +299,31 @@ impl FleetIndex {
             Some((published, changes)) => (Arc::new(published), changes),
             None => (self.published(), Vec::new()),
         };
-        let (mut turned, mut news) = (Vec::new(), Vec::new());
+        let (mut turned, mut news, mut places) = (Vec::new(), Vec::new(), HashSet::new());
         // What turned meanwhile by time alone was shown from that moment on, and reports are shown from now on.
         let mut before = Arc::clone(&last);
         for (at, place) in last.turns_until(moment.at) {
             let now = journal::time_of(at, moment).max(last.moment().now);
             let view = Arc::make_mut(&mut before);
             let found = recent::turn(view, place, HubTime { at, now });
+            places.insert(place);
             news.extend(found.iter().filter_map(|transition| recent::row(view, transition)));
             turned.extend(found);
         }
-        let view = Arc::new(FleetView::new(Arc::clone(&fleet), moment));
-        let transitions = recent::transitions(&before, &view, &changes);
+        let view = Arc::new(last.next(Arc::clone(&fleet), moment));
+        let since = view.turned(&before);
+        let transitions = recent::transitions(&before, &view, &changes, &since);
+        places.extend(since);
         news.extend(transitions.iter().filter_map(|transition| recent::row(&view, transition)));
         lock(&self.recent).extend(news);
         if let Some(journal) = &self.journal {
             journal.publication(moment, &turned, &changes, &transitions, fleet.pairs());
         }
         let is_new = fleet.version != last.fleet().version;
-        if is_new {
-            lock(&self.log).push(fleet.version, changes);
-        }
+        let are_renamed = is_new && view.is_renamed(&last);
+        let has_other_facts = is_new && !view.tells_the_same(&last);
+        let differences = ViewDifferences { changes: changes.into(), places, are_renamed, has_other_facts };
+        lock(&self.log).push(view.number().unwrap_or_default(), differences);
         *last = view;
         if is_new {
             self.published.send_replace(fleet);
@@ -334,10 +339,10 @@ impl FleetIndex {
         Arc::clone(&lock(&self.last))
     }
 
-    /// Returns the changes of pairs of each publication after that of `old` up to that of `new`; `None` if some were
-    /// dropped.
-    pub(crate) fn changes_between(&self, old: &FleetView, new: &FleetView) -> Option<Vec<Arc<[PairChange]>>> {
-        lock(&self.log).between(old.fleet().version, new.fleet().version)
+    /// Returns the differences of each publication after that of `old` up to that of `new`; `None` if some were
+    /// dropped, or one of the views is not that of a publication.
+    pub(crate) fn differences(&self, old: &FleetView, new: &FleetView) -> Option<Vec<Arc<ViewDifferences>>> {
+        lock(&self.log).between(old.number(), new.number())
     }
 
     /// Returns the histogram of times from the receipt of a change to its publication, the number of accepted reports,
@@ -424,11 +429,11 @@ impl Owner {
             let pairs = cluster.pairs.changed(changes, &mut self.names);
             *cluster = Arc::new(cluster.with(Arc::new(pairs)));
         }
-        self.forget_names(&mut clusters);
+        let pairs = self.forget_names(&mut clusters);
         let changes = changes.into_values().flatten().collect();
         let (names, unheard) = (self.names.table(), Arc::clone(&self.unheard));
         let (version, begun) = (old.version + 1, self.begun);
-        Some((PublishedFleet { version, begun, clusters, places, names, unheard }, changes))
+        Some((PublishedFleet { version, begun, clusters, pairs, places, names, unheard }, changes))
     }
 
     /// Removes the names and aliases that sources reported from the expected ones.
@@ -444,17 +449,19 @@ impl Owner {
     }
 
     /// Makes the table of names again without unused names, if it has more than 6 for each pair, and 1,000 more.
-    fn forget_names(&mut self, clusters: &mut [Option<Arc<PublishedCluster>>]) {
+    /// Returns the number of pairs.
+    fn forget_names(&mut self, clusters: &mut [Option<Arc<PublishedCluster>>]) -> usize {
         let pairs: usize = clusters.iter().flatten().map(|cluster| cluster.pairs.pairs.len()).sum();
         // A pair has three names.
         if self.names.table().len() <= 6 * pairs + MIN_NAMES {
-            return;
+            return pairs;
         }
         self.names = Names::default();
         for cluster in clusters.iter_mut().flatten() {
             let pairs = ClusterPairs::new(cluster.pairs.pairs.clone(), &mut self.names);
             *cluster = Arc::new(cluster.with(Arc::new(pairs)));
         }
+        pairs
     }
 
     /// Adds the change of one app since `old` to `changes`, by the place of the cluster that shows it. A pair that

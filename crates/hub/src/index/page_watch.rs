@@ -8,10 +8,10 @@ use taffrail_api::report::AppId;
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
+use super::ViewDifferences;
 use super::filter::AppFilter;
 use super::page::{AppQueryPage, PageKey};
 use super::pair::{Pair, Place};
-use super::published::PairChange;
 use super::view::{FleetView, PairNow};
 
 /// The greatest number of rows kept beyond the page, so that a row that leaves it is replaced without a search.
@@ -44,15 +44,6 @@ pub(crate) struct WatchedPair {
     pub(crate) place: Place,
     pub(crate) pair: Arc<Pair>,
     pub(crate) now: PairNow,
-}
-
-/// The differences between two views beside the pairs that publications changed.
-#[derive(Debug)]
-pub(crate) struct FreshnessChanges {
-    /// The places of the clusters whose freshness changed, as [`FleetView::turned`] returns them.
-    pub(crate) places: HashSet<Place>,
-    /// True if a cluster's name or aliases changed.
-    pub(crate) are_renamed: bool,
 }
 
 impl PageWatch {
@@ -94,47 +85,64 @@ impl PageWatch {
         self.problems
     }
 
-    /// Updates the page from the view `old`, which it shows, to the later view `new`. `changes` are those of all
+    /// Updates the page from the view `old`, which it shows, to the later view `new`. `differences` are those of all
     /// publications between them. Searches the page again if they are `None` or too many, a cluster was renamed, or too
-    /// few rows are left.
+    /// few rows are left. Returns false if the page and its counts are as before.
     pub(crate) fn follow(
         &mut self,
         old: &FleetView,
         new: &FleetView,
-        changes: Option<&[Arc<[PairChange]>]>,
-        turned: &FreshnessChanges,
-    ) {
-        let Some(changes) = changes.filter(|_| !turned.are_renamed) else { return self.search(new) };
+        differences: Option<&[Arc<ViewDifferences>]>,
+    ) -> bool {
+        let are_renamed = |all: &&[Arc<ViewDifferences>]| all.iter().any(|it| it.are_renamed);
+        let Some(differences) = differences.filter(|all| !are_renamed(all)) else {
+            self.search(new);
+            return true;
+        };
         let mut apps: HashSet<(Place, &AppId)> = HashSet::new();
-        for change in changes.iter().flat_map(|changes| changes.iter()) {
+        for change in differences.iter().flat_map(|it| it.changes.iter()) {
             let pair = change.after.as_ref().or(change.before.as_ref());
             apps.extend(pair.map(|pair| (change.place, &pair.app)));
         }
-        for (place, cluster) in new.fleet().all().filter(|_| !turned.places.is_empty()) {
-            let is_turned = turned.places.contains(&place);
+        let turned: HashSet<Place> = differences.iter().flat_map(|it| &it.places).copied().collect();
+        for (place, cluster) in new.fleet().all().filter(|_| !turned.is_empty()) {
+            let is_turned = turned.contains(&place);
             if is_turned || cluster.pairs.guests > 0 {
                 let pairs = cluster.pairs.pairs.iter();
-                let own = pairs.filter(|pair| is_turned || turned.places.contains(&pair.home.cluster));
+                let own = pairs.filter(|pair| is_turned || turned.contains(&pair.home.cluster));
                 apps.extend(own.map(|pair| (place, &pair.app)));
             }
         }
         if apps.len() > new.fleet().pairs() / MAX_SHARE + SPARE {
-            return self.search(new);
+            self.search(new);
+            return true;
         }
+        let mut is_changed = false;
         for (place, app) in apps {
-            self.change(old, new, place, app);
+            is_changed |= self.change(old, new, place, app);
         }
         if self.window.len() < self.limit && !self.is_all {
             self.search(new);
+            is_changed = true;
         }
+        is_changed
     }
 
-    fn change(&mut self, old: &FleetView, new: &FleetView, place: Place, app: &AppId) {
-        if let Some(old) = self.find(old, place, app) {
+    /// Updates the page for an app that changed. Returns false if neither view has it, or the filter admits it in
+    /// neither.
+    fn change(&mut self, old: &FleetView, new: &FleetView, place: Place, app: &AppId) -> bool {
+        // Most changes concern other pages, and names are compared faster than pairs are found.
+        let may_admit = self.filter.may_admit(&app.app)
+            && [old, new].into_iter().any(|view| self.filter.may_admit_at(view, place));
+        if !may_admit {
+            return false;
+        }
+        let before = self.find(old, place, app);
+        if let Some(old) = &before {
             self.count(old.now, false);
             self.window.retain(|watched| watched.place != place || watched.pair.app != *app);
         }
-        let Some(new) = self.find(new, place, app) else { return };
+        let Some(new) = self.find(new, place, app) else { return before.is_some() };
         self.count(new.now, true);
         let at = self.window.partition_point(|watched| watched.key < new.key);
         if at < self.window.len() || self.is_all {
@@ -144,6 +152,7 @@ impl PageWatch {
             self.window.truncate(self.limit + SPARE);
             self.is_all = false;
         }
+        true
     }
 
     /// Looks up an app among the pairs that the cluster at `place` shows in `view`; `None` if it is not there or does

@@ -16,6 +16,9 @@ use super::pair::{Pair, Place, Summary, order};
 use crate::clock::HubTime;
 use crate::fleet::KnownCluster;
 
+/// If more than a quarter of a cluster's pairs change, its list is made again instead of changed.
+const MAX_SHARE: usize = 4;
+
 /// An immutable state of the fleet, as the index published it. Freshness is not part of it: a
 /// [`FleetView`](super::FleetView) adds it for a moment.
 #[derive(Debug, Default)]
@@ -26,6 +29,8 @@ pub struct PublishedFleet {
     pub(crate) begun: Option<HubTime>,
     /// The clusters, indexed by place; `None` at places of forgotten clusters.
     pub(crate) clusters: Vec<Option<Arc<PublishedCluster>>>,
+    /// The number of pairs in all clusters.
+    pub(crate) pairs: usize,
     pub(crate) places: Arc<HashMap<ClusterId, Place>>,
     pub(crate) names: Arc<NameTable>,
     pub(crate) unheard: Arc<UnheardClusters>,
@@ -64,7 +69,7 @@ pub(crate) struct PublishedSource {
 }
 
 /// The pairs of a cluster, sorted by namespace, name, delivery and home, with their summaries at the same indices.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct ClusterPairs {
     pub(crate) pairs: Vec<Arc<Pair>>,
     pub(crate) summaries: Vec<Summary>,
@@ -100,7 +105,7 @@ impl PublishedFleet {
 
     /// Returns the number of pairs in all clusters: an app counts once for each of its target clusters.
     pub fn pairs(&self) -> usize {
-        self.all().map(|(_, cluster)| cluster.pairs.pairs.len()).sum()
+        self.pairs
     }
 }
 
@@ -140,19 +145,65 @@ fn errors(received: &Received) -> Arc<[ErrorRow]> {
     [cut].into_iter().chain(errors.iter().cloned()).collect()
 }
 
+/// Returns true if the fleet does not have the pair's target.
+fn is_stray(pair: &Pair) -> bool {
+    pair.target.is_none()
+}
+
+/// Returns true if another cluster declares the pair than the one that shows it.
+fn is_guest(pair: &Pair) -> bool {
+    pair.shown() != pair.home.cluster
+}
+
 impl ClusterPairs {
     /// Sorts the pairs, and makes their summaries; adds their names to `names`.
     pub(crate) fn new(mut pairs: Vec<Arc<Pair>>, names: &mut Names) -> ClusterPairs {
         pairs.sort_by(|one, other| one.order(&other.app));
         let summaries = pairs.iter().map(|pair| Summary::of(pair, names)).collect();
-        let strays = pairs.iter().filter(|pair| pair.target.is_none()).count();
-        let is_guest = |pair: &&Arc<Pair>| pair.shown() != pair.home.cluster;
-        let guests = pairs.iter().filter(is_guest).count();
+        let strays = pairs.iter().filter(|pair| is_stray(pair)).count();
+        let guests = pairs.iter().filter(|pair| is_guest(pair)).count();
         ClusterPairs { pairs, summaries, strays, guests }
     }
 
     /// Returns a new list with `changes` applied: without the pairs before, and with those after them.
     pub(crate) fn changed(&self, changes: &[PairChange], names: &mut Names) -> ClusterPairs {
+        if changes.len() > self.pairs.len() / MAX_SHARE {
+            return self.rebuilt(changes, names);
+        }
+        let ClusterPairs { mut pairs, mut summaries, mut strays, mut guests } = self.clone();
+        for PairChange { before, after, .. } in changes {
+            let Some(app) = after.as_ref().or(before.as_ref()).map(|pair| &pair.app) else { continue };
+            let found = pairs.binary_search_by(|pair| pair.order(app));
+            if let Some(old) = found.ok().and_then(|at| pairs.get(at)) {
+                strays -= usize::from(is_stray(old));
+                guests -= usize::from(is_guest(old));
+            }
+            if let Some(new) = after {
+                strays += usize::from(is_stray(new));
+                guests += usize::from(is_guest(new));
+            }
+            let summary = after.as_ref().map(|pair| (Arc::clone(pair), Summary::of(pair, names)));
+            match (found, summary) {
+                (Ok(at), Some((pair, summary))) => {
+                    pairs.get_mut(at).into_iter().for_each(|slot| slot.clone_from(&pair));
+                    summaries.get_mut(at).into_iter().for_each(|slot| *slot = summary);
+                }
+                (Ok(at), None) => {
+                    pairs.remove(at);
+                    summaries.remove(at);
+                }
+                (Err(at), Some((pair, summary))) => {
+                    pairs.insert(at, pair);
+                    summaries.insert(at, summary);
+                }
+                (Err(_), None) => {}
+            }
+        }
+        ClusterPairs { pairs, summaries, strays, guests }
+    }
+
+    /// Does the same as [`changed`](ClusterPairs::changed) by sorting all pairs and making all summaries again.
+    fn rebuilt(&self, changes: &[PairChange], names: &mut Names) -> ClusterPairs {
         let gone = changes.iter().filter_map(|change| self.find(&change.before.as_ref()?.app));
         let mut is_kept = vec![true; self.pairs.len()];
         gone.for_each(|at| {

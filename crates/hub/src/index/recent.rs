@@ -64,11 +64,16 @@ pub(crate) struct Transition {
 }
 
 /// Returns the transitions between two views: of the pairs in `changed`, and of all pairs whose state changed because
-/// their home or target became live, stale or lost.
-pub(crate) fn transitions(old: &FleetView, new: &FleetView, changed: &[PairChange]) -> Vec<Transition> {
+/// their home or target became live, stale or lost: `turned` has the places of these clusters, as
+/// [`FleetView::turned`] returns them.
+pub(crate) fn transitions(
+    old: &FleetView,
+    new: &FleetView,
+    changed: &[PairChange],
+    turned: &HashSet<Place>,
+) -> Vec<Transition> {
     let mut found: Vec<Transition> =
         changed.iter().filter_map(|change| transition(old, new, change)).collect();
-    let turned = new.turned(old);
     if turned.is_empty() {
         return found;
     }

@@ -12,7 +12,7 @@ use taffrail_apps::ClusterId;
 
 use super::journal::{Journal, JournalCounts, moment_of, pair_id, time_of};
 use super::pair::{Pair, Place};
-use super::{FleetIndex, FleetView, lock, recent};
+use super::{FleetIndex, FleetView, ViewDifferences, lock, recent};
 use crate::clock::{HubClock, HubTime};
 use crate::fleet::{FleetState, KnownCluster, Source, Tells};
 use crate::store::{ClusterRecord, PageQuery, PairId, PairRecord, PairTransition, Store, StoreError};
@@ -75,8 +75,10 @@ impl FleetIndex {
         drop(owner);
         let published = Arc::new(published);
         // What was known before is no change.
-        lock(&self.log).push(published.version, Vec::new());
-        *lock(&self.last) = Arc::new(FleetView::new(Arc::clone(&published), moment));
+        let mut last = lock(&self.last);
+        *last = Arc::new(last.next(Arc::clone(&published), moment));
+        lock(&self.log).push(last.number().unwrap_or_default(), ViewDifferences::default());
+        drop(last);
         self.published.send_replace(published);
         self.journal.iter().for_each(|journal| journal.restored(moment));
     }

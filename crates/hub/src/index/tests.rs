@@ -12,7 +12,7 @@ use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
 use super::page::{AppQueryPage, PageKey};
-use super::page_watch::{FreshnessChanges, PageWatch};
+use super::page_watch::PageWatch;
 use super::samples::{SampleFleet, app, declared, observed, problem};
 use super::*;
 
@@ -403,6 +403,9 @@ fn watched_page_equals_a_page_that_is_computed_anew() {
         Some(SortField::Cluster),
         Some(SortField::Since),
     ];
+    let shown = |view: &FleetView, watch: &PageWatch| -> Vec<AppRow> {
+        watch.page().iter().map(|it| view.row(&it.pair)).collect()
+    };
     let (mut followed, mut searched) = (0, 0);
     for seed in 0..30 {
         let mut random = fastrand::Rng::with_seed(seed);
@@ -426,25 +429,60 @@ fn watched_page_equals_a_page_that_is_computed_anew() {
                 continue;
             }
             let view = fleet.index.last_view();
-            let changes = fleet.index.changes_between(&seen, &view);
-            let turned = FreshnessChanges { places: view.turned(&seen), are_renamed: view.is_renamed(&seen) };
+            let differences = fleet.index.differences(&seen, &view);
             for (at, sort, watch) in &mut watches {
-                let before = watch.searches;
-                watch.follow(&seen, &view, changes.as_deref(), &turned);
+                let (before, old) = (watch.searches, (shown(&seen, watch), watch.counts(), watch.problems()));
+                let is_changed = watch.follow(&seen, &view, differences.as_deref());
                 searched += watch.searches - before;
                 followed += 1;
                 let page =
                     view.page(&AppQueryPage { filter: &filters[*at], sort: *sort, limit: 3, after: None });
                 let expected: Vec<AppRow> = page.pairs.iter().map(|(_, pair)| view.row(pair)).collect();
-                let found: Vec<AppRow> = watch.page().iter().map(|it| view.row(&it.pair)).collect();
+                let found = shown(&view, watch);
                 assert_eq!(found, expected, "seed {seed}, step {step}, filter {at}, {sort:?}");
                 assert_eq!(watch.counts(), page.counts);
                 assert_eq!(watch.problems(), page.problems);
+                let same =
+                    |row: &AppRow| (row.app_name(), row.effective, row.sync.effective, row.problem.clone());
+                let is_same = old.0.iter().map(same).eq(found.iter().map(same));
+                let is_same = is_same && (old.1, old.2) == (watch.counts(), watch.problems());
+                assert!(is_changed || is_same, "seed {seed}, step {step}, filter {at}, {sort:?}");
             }
             seen = view;
         }
     }
     assert!(searched * 3 < followed, "{searched} of {followed} pages were searched anew");
+}
+
+#[test]
+fn changed_list_of_pairs_equals_one_that_is_made_again() {
+    for seed in 0..10 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let fleet = SampleFleet::new();
+        CLUSTERS.iter().for_each(|cluster| fleet.open(cluster, "observer"));
+        for cluster in CLUSTERS {
+            // Beside so many, the changes of one step are few.
+            let many: Vec<_> = (0..50).map(|number| app(cluster, &format!("a/web-{number}"))).collect();
+            let halves = many
+                .iter()
+                .flat_map(|app| [declared(app, cluster, |_| {}), observed(app, Status::Current, "")]);
+            fleet.snapshot(cluster, halves.collect());
+        }
+        for step in 0..60 {
+            disturb(&fleet, &mut random);
+            fleet.index.publish();
+            let published = fleet.index.published();
+            for (_, cluster) in published.all() {
+                let (found, names) = (&cluster.pairs, &mut lock(&fleet.index.owner).names);
+                let expected = ClusterPairs::new(found.pairs.clone(), names);
+                let told = |pairs: &ClusterPairs| {
+                    let apps: Vec<_> = pairs.pairs.iter().map(|pair| pair.app.clone()).collect();
+                    (apps, format!("{:?}", pairs.summaries), pairs.strays, pairs.guests)
+                };
+                assert_eq!(told(found), told(&expected), "seed {seed}, step {step}");
+            }
+        }
+    }
 }
 
 #[test]

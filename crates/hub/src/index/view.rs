@@ -20,10 +20,30 @@ use crate::clock::HubTime;
 pub struct FleetView {
     fleet: Arc<PublishedFleet>,
     moment: HubTime,
+    /// The number of the publication that made the view, which grows with each; `None` if none did.
+    number: Option<u64>,
     /// The freshness of each source, those of one cluster beside each other.
-    states: Vec<FreshnessState>,
+    states: Vec<SourceStates>,
     /// The index in `states` of the first source of each cluster.
     first: Vec<usize>,
+    /// The first moment after that of the view at which a source becomes stale or lost if no other report comes, or an
+    /// earlier one; `None` if none does.
+    next_turn: Option<Duration>,
+}
+
+/// The freshness that a source shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct SourceStates {
+    /// The freshness of the cluster as a whole.
+    cluster: FreshnessState,
+    /// The freshness by the proofs of the API server alone.
+    proof: FreshnessState,
+}
+
+impl SourceStates {
+    fn of(source: &PublishedSource, at: Duration) -> SourceStates {
+        SourceStates { cluster: source.vitals.cluster_state(at), proof: source.vitals.state(at) }
+    }
 }
 
 /// The present state of a pair: the values that also depend on the freshness of its clusters.
@@ -59,18 +79,36 @@ impl FleetView {
     pub(crate) fn new(fleet: Arc<PublishedFleet>, moment: HubTime) -> FleetView {
         let mut states = Vec::with_capacity(fleet.clusters.len());
         let mut first = Vec::with_capacity(fleet.clusters.len());
+        let mut next_turn: Option<Duration> = None;
         for cluster in &fleet.clusters {
             first.push(states.len());
-            let sources = cluster.iter().flat_map(|cluster| &cluster.sources);
-            states.extend(sources.map(|source| source.vitals.cluster_state(moment.at)));
+            for source in cluster.iter().flat_map(|cluster| &cluster.sources) {
+                states.push(SourceStates::of(source, moment.at));
+                let next = source.vitals.next_change(moment.at);
+                next_turn = [next_turn, next].into_iter().flatten().min();
+            }
         }
-        FleetView { fleet, moment, states, first }
+        FleetView { fleet, moment, number: None, states, first, next_turn }
+    }
+
+    /// Makes the view of the publication that follows the one of this view.
+    pub(crate) fn next(&self, fleet: Arc<PublishedFleet>, moment: HubTime) -> FleetView {
+        let number = Some(self.number.unwrap_or_default() + 1);
+        FleetView { number, ..FleetView::new(fleet, moment) }
+    }
+
+    /// Returns the number of the publication that made the view, which grows with each; `None` if none did.
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.number
     }
 
     /// Returns the moments, after that of this view and up to and including `end`, at which a source of a cluster
     /// becomes stale or lost without a report, each with the cluster's place; the earliest first.
     pub(crate) fn turns_until(&self, end: Duration) -> Vec<(Duration, Place)> {
         let mut turns = Vec::new();
+        if self.next_turn.is_none_or(|next| next > end) {
+            return turns;
+        }
         for (place, cluster) in self.fleet.all() {
             for source in &cluster.sources {
                 let next = |at: &Duration| source.vitals.next_change(*at);
@@ -87,10 +125,12 @@ impl FleetView {
     /// that no other one changes until then.
     pub(crate) fn turn(&mut self, place: Place, moment: HubTime) {
         self.moment = moment;
+        // Later turns are not searched.
+        self.next_turn = self.next_turn.map(|next| next.min(moment.at));
         let Some(cluster) = self.fleet.cluster(place) else { return };
         let states = self.states.iter_mut().skip(self.first.get(place).copied().unwrap_or(usize::MAX));
         for (state, source) in states.zip(&cluster.sources) {
-            *state = source.vitals.cluster_state(moment.at);
+            *state = SourceStates::of(source, moment.at);
         }
     }
 
@@ -108,21 +148,17 @@ impl FleetView {
     fn state(&self, place: Place, source: u16) -> FreshnessState {
         let first = self.first.get(place);
         let state = first.and_then(|first| self.states.get(first + usize::from(source)));
-        state.copied().unwrap_or(FreshnessState::Lost)
+        state.map_or(FreshnessState::Lost, |state| state.cluster)
     }
 
-    /// Returns the places of the clusters that `old` does not have, whose freshness by any source differs from that in
-    /// `old`, or that are not wholly live and of which a sign of life came since.
+    /// Returns the places of the clusters that `old` does not have, whose freshness by any source, as a whole or by its
+    /// proofs alone, differs from that in `old`, or that are not wholly live and of which a sign of life came since.
     pub(crate) fn turned(&self, old: &FleetView) -> HashSet<Place> {
         let is_turned = |(place, cluster): &(Place, &Arc<PublishedCluster>)| {
             let (own, before) = (self.states_of(*place), old.states_of(*place));
             let Some(known) = old.fleet.cluster(*place).filter(|_| own == before) else { return true };
             // The time of the last observation may change although the cluster was not live before either.
-            let state = |source: &PublishedSource, view: &FleetView| source.vitals.state(view.moment.at);
-            if cluster.sources.iter().any(|source| state(source, self) != state(source, old)) {
-                return true;
-            }
-            if Arc::ptr_eq(known, cluster) || own.iter().all(|state| *state == FreshnessState::Live) {
+            if Arc::ptr_eq(known, cluster) || own.iter().all(|it| it.cluster == FreshnessState::Live) {
                 return false;
             }
             let mut pairs = cluster.sources.iter().zip(&known.sources);
@@ -164,7 +200,7 @@ impl FleetView {
         own.len() == old.len() && own.iter().zip(old).all(|(own, old)| is_same(own, old))
     }
 
-    fn states_of(&self, place: Place) -> &[FreshnessState] {
+    fn states_of(&self, place: Place) -> &[SourceStates] {
         let first = self.first.get(place).copied().unwrap_or(self.states.len());
         let end = self.first.get(place + 1).copied().unwrap_or(self.states.len());
         self.states.get(first..end).unwrap_or_default()

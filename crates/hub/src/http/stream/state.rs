@@ -9,8 +9,8 @@ use taffrail_api::report::{AppId, ClusterReport};
 use taffrail_apps::FreshnessState;
 
 use super::subscription::{SubscribedView, Subscription};
-use crate::index::page_watch::{FreshnessChanges, PageWatch, WatchedPair};
-use crate::index::{AppFilter, FleetIndex, FleetView};
+use crate::index::page_watch::{PageWatch, WatchedPair};
+use crate::index::{AppFilter, FleetIndex, FleetView, ViewDifferences};
 
 /// The greatest number of frames that a stream keeps for a client that reconnects; the earliest are dropped beyond
 /// it.
@@ -79,35 +79,41 @@ impl StreamState {
     /// except that there always is a first frame.
     pub(crate) fn frame(&mut self, index: &FleetIndex, view: Arc<FleetView>) -> Option<Bytes> {
         let old = self.seen.replace(Arc::clone(&view));
-        let changes = old.as_ref().and_then(|old| index.changes_between(old, &view));
-        let turned = old
-            .as_ref()
-            .map(|old| FreshnessChanges { places: view.turned(old), are_renamed: view.is_renamed(old) });
+        // Without the differences of all publications since, rows may have changed in any way.
+        let differences = old.as_ref().and_then(|old| index.differences(old, &view));
+        let are_renamed = match (&differences, &old) {
+            (Some(differences), _) => differences.iter().any(|it| it.are_renamed),
+            (None, Some(old)) => view.is_renamed(old),
+            (None, None) => false,
+        };
+        // What is told of a cluster that is not live follows its facts.
+        let has_other_facts = differences.as_ref().is_none_or(|all| all.iter().any(|it| it.has_other_facts));
         let mut pages = Vec::new();
         for (subscription, page) in self.subscriptions.iter().zip(&mut self.pages) {
             let changed = match &subscription.view {
                 SubscribedView::Clusters => page.clusters(&view),
                 SubscribedView::Changes => {
-                    let is_same = old.as_ref().zip(changes.as_ref()).zip(turned.as_ref());
-                    let is_same = is_same.is_some_and(|((old, changes), turned)| {
-                        let is_quiet = turned.places.is_empty() && !turned.are_renamed;
-                        is_quiet && changes.iter().all(|it| it.is_empty()) && view.tells_the_same(old)
-                    });
+                    let is_quiet = |it: &Arc<ViewDifferences>| {
+                        it.changes.is_empty()
+                            && it.places.is_empty()
+                            && !it.are_renamed
+                            && !it.has_other_facts
+                    };
+                    let is_same = differences.as_ref().is_some_and(|all| all.iter().all(is_quiet));
                     (!is_same).then(|| StreamPage {
                         version: Some(view.fleet().version()),
                         ..StreamPage::default()
                     })
                 }
                 SubscribedView::Apps { filter, sort, limit } => {
-                    match (&mut page.watch, &old, &turned) {
-                        (Some(watch), Some(old), Some(turned)) => {
-                            watch.follow(old, &view, changes.as_deref(), turned);
-                        }
+                    let is_changed = match (&mut page.watch, &old) {
+                        (Some(watch), Some(old)) => watch.follow(old, &view, differences.as_deref()),
                         (watch, ..) => {
                             *watch = Some(PageWatch::new((**filter).clone(), *sort, *limit, &view));
+                            true
                         }
-                    }
-                    page.apps(&view, turned.as_ref().is_some_and(|turned| turned.are_renamed))
+                    };
+                    if is_changed || has_other_facts { page.apps(&view, are_renamed) } else { None }
                 }
             };
             pages.extend(changed.map(|changed| StreamPage { name: subscription.name.clone(), ..changed }));
