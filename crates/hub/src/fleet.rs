@@ -8,13 +8,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use taffrail_api::report::{
-    AppId, ClusterReport, ClusterView, Consequences, DeclaredHalf, HalfSide, HeldHalf, KeptHalf,
+    AppId, ClusterReport, ClusterView, Consequences, Content, DeclaredHalf, HalfSide, HeldHalf, KeptHalf,
     ObservedHalf, Received, Report, ReportError, join,
 };
 use taffrail_api::{AppRow, ClusterList, ClusterRow, ErrorRow, List};
 use taffrail_apps::{ClusterId, Freshness, FreshnessState};
 
 use crate::clock::HubTime;
+use crate::sharing::SharedParts;
 
 /// The time that sources must differ before the difference counts as a [`Disagreement`]: one source learns of a change
 /// before the other.
@@ -84,11 +85,19 @@ pub struct FleetState {
     /// The epoch that the next new pair of source and cluster gets for its first stream. Greater than all epochs of
     /// earlier runs, and than those of forgotten sources.
     pub(crate) first_epoch: u64,
+    /// The parts that halves share.
+    pub(crate) parts: SharedParts,
 }
 
 impl Default for FleetState {
     fn default() -> FleetState {
-        FleetState { clusters: HashMap::new(), opened: 0, differing: BTreeMap::new(), first_epoch: 1 }
+        FleetState {
+            clusters: HashMap::new(),
+            opened: 0,
+            differing: BTreeMap::new(),
+            first_epoch: 1,
+            parts: SharedParts::default(),
+        }
     }
 }
 
@@ -198,11 +207,21 @@ impl FleetState {
     ///
     /// # Errors
     /// If the source has no stream about the cluster, or the report does not fit into it.
-    pub fn take(&mut self, source: &str, report: Report, at: Duration) -> Result<Consequences, FleetError> {
+    pub fn take(
+        &mut self,
+        source: &str,
+        mut report: Report,
+        at: Duration,
+    ) -> Result<Consequences, FleetError> {
         let cluster = report.cluster.clone();
         let not_open = || FleetError::NotOpen { source_name: source.to_owned(), cluster: cluster.clone() };
         let known = self.clusters.get_mut(&cluster).ok_or_else(not_open)?;
         let own = known.sources.iter_mut().find(|known| known.name == source).ok_or_else(not_open)?;
+        if let Content::Changes { changed: halves, .. } | Content::Snapshot { halves, .. } =
+            &mut report.content
+        {
+            halves.iter_mut().for_each(|half| self.parts.share(&mut half.body));
+        }
         let consequences = own.received.take(report, at)?;
         if known.sources.len() > 1 {
             for app in &consequences.changed {

@@ -1,6 +1,7 @@
 //! The halves of a row: what the home cluster declares of an app, and what the target cluster observes of its objects.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -89,14 +90,14 @@ pub struct DeclaredHalf {
     /// policy for automated sync is switched off.
     pub suspended: bool,
     /// The Git repository, OCI artifact or chart that the app is made from; `None` if none is known.
-    pub source: Option<Source>,
+    pub source: Option<Arc<Source>>,
     /// The labels of the declaring object.
-    pub labels: BTreeMap<String, String>,
+    pub labels: Arc<BTreeMap<String, String>>,
     /// The message of the delivery tool about the app; may be empty.
     pub message: Words,
     /// The declaring object, or the one that lists the app's objects, if its status is worse than those of all objects
     /// of the app; else `None`.
-    pub own: Option<Speaker>,
+    pub own: Option<Box<Speaker>>,
     /// The problems of the app except those of its objects and of freshness: with sync and source, and those that the
     /// delivery tool reports; the worst first.
     pub problems: Vec<Problem>,
@@ -116,13 +117,13 @@ pub struct ObservedHalf {
     /// The status of the worst declared object; `Current` if the app has none.
     pub health: Status,
     /// The worst declared object; `None` if all are `Current`.
-    pub worst: Option<Speaker>,
+    pub worst: Option<Box<Speaker>>,
     /// Number of declared objects by the status that was last observed.
     pub counts: Counts,
     /// Number of declared objects that exist outside of the author's own namespace and carry no mark of this app.
     pub unconfirmed: usize,
     /// The notice that the claim of this app on some declared objects is unconfirmed; `None` if there are none.
-    pub unmarked: Option<Problem>,
+    pub unmarked: Option<Box<Problem>>,
     /// The freshness of the half as its source reports it; `None` if the half is live, or as fresh as its cluster,
     /// whose freshness then counts.
     pub not_live: Option<NotLive>,
@@ -199,20 +200,20 @@ pub fn halves(
         target: id(target),
         sync: app.sync.clone(),
         suspended: app.suspended,
-        source: app.source.clone(),
-        labels,
+        source: app.source.clone().map(Arc::new),
+        labels: Arc::new(labels),
         message: app.delivery_message.as_str().into(),
-        own: own.map(speaker),
+        own: own.map(speaker).map(Box::new),
         problems: of_tool,
         syncs: Vec::new(),
         not_live: NotLive::of(app.home_freshness, now),
     };
     let observed = ObservedHalf {
         health: worst.map_or(Status::Current, |worst| worst.status),
-        worst: worst.map(speaker),
+        worst: worst.map(speaker).map(Box::new),
         counts: app.counts,
         unconfirmed: app.unconfirmed(),
-        unmarked,
+        unmarked: unmarked.map(Box::new),
         not_live: NotLive::of(app.freshness, now),
     };
     (AppId::new(id(home), &app.app), declared, observed)

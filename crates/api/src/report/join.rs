@@ -54,7 +54,7 @@ fn problems(
         |(cluster, freshness)| freshness_problem(cluster.name, freshness, cluster.is_live, cluster.silence),
     );
     let of_objects = speaker(declared.body, seen).map(|speaker| speaker.problem.clone());
-    let unmarked = seen.and_then(|seen| seen.unmarked.clone());
+    let unmarked = seen.and_then(|seen| seen.unmarked.as_deref().cloned());
     let found = dark.into_iter().chain(of_objects).chain(declared.body.problems.iter().cloned()).collect();
     order_problems(found, unmarked)
 }
@@ -65,8 +65,8 @@ fn problems(
 /// Unknown.
 pub fn speaker<'h>(declared: &'h DeclaredHalf, observed: Option<&'h ObservedHalf>) -> Option<&'h Speaker> {
     let health = health(observed);
-    let own = declared.own.as_ref().filter(|own| own.status < health);
-    own.or(observed.and_then(|observed| observed.worst.as_ref()))
+    let own = declared.own.as_deref().filter(|own| own.status < health);
+    own.or(observed.and_then(|observed| observed.worst.as_deref()))
 }
 
 fn health(observed: Option<&ObservedHalf>) -> Status {
@@ -131,6 +131,6 @@ pub fn join(
         },
         suspended: *suspended,
         freshness,
-        source: source.clone(),
+        source: source.as_deref().cloned(),
     }
 }

@@ -4,6 +4,8 @@
 //! A text that is too long is cut, because a tenant can write it: to refuse its half would make the digests of the
 //! whole cluster differ. Only an app whose identity is too long, which no API server accepts, is left out.
 
+use std::sync::Arc;
+
 use taffrail_apps::{ClusterId, MAX_SYNCS, Problem, Source, Sync, SyncAttempt, Words};
 use taffrail_object::ObjectKey;
 use taffrail_status::{MAX_MESSAGE, cut};
@@ -58,9 +60,14 @@ impl Limited for DeclaredHalf {
     fn limit(&mut self) -> bool {
         let DeclaredHalf { key, target, sync, source, labels, message, own, problems, syncs, .. } = self;
         let count = labels.len();
-        labels.retain(|name, value| name.len() <= MAX_NAME && value.len() <= MAX_NAME);
-        while labels.len() > MAX_LABELS {
-            labels.pop_last();
+        let is_short = |text: &String| text.len() <= MAX_NAME;
+        // Most labels are short, and shared with other halves.
+        if count > MAX_LABELS || !labels.iter().all(|(name, value)| is_short(name) && is_short(value)) {
+            let labels = Arc::make_mut(labels);
+            labels.retain(|name, value| is_short(name) && is_short(value));
+            while labels.len() > MAX_LABELS {
+                labels.pop_last();
+            }
         }
         let is_cut = labels.len() < count || problems.len() > MAX_PROBLEMS;
         problems.truncate(MAX_PROBLEMS);
@@ -106,6 +113,15 @@ impl Limited for Sync {
 impl Limited for SyncAttempt {
     fn limit(&mut self) -> bool {
         cut_name(&mut self.revision) | self.message.limit()
+    }
+}
+
+impl Limited for Arc<Source> {
+    fn limit(&mut self) -> bool {
+        let Source { kind, namespace, name, url, path, reference } = &**self;
+        let texts = [namespace, name, url, path, reference].into_iter().flatten();
+        let is_long = texts.chain([kind]).any(|text| text.len() > MAX_NAME);
+        is_long && Arc::make_mut(self).limit()
     }
 }
 
@@ -163,6 +179,12 @@ impl Limited for ErrorRow {
 impl<T: Limited> Limited for Option<T> {
     fn limit(&mut self) -> bool {
         self.as_mut().is_some_and(T::limit)
+    }
+}
+
+impl<T: Limited> Limited for Box<T> {
+    fn limit(&mut self) -> bool {
+        T::limit(self)
     }
 }
 

@@ -106,7 +106,8 @@ fn rank(body: &HalfBody) -> Rank {
             (status, severities.map(severity).min(), sync, body.not_live)
         }
         HalfBody::Observed(body) => {
-            let told = body.worst.as_ref().map(|worst| &worst.problem).into_iter().chain(&body.unmarked);
+            let told =
+                body.worst.as_ref().map(|worst| &worst.problem).into_iter().chain(body.unmarked.as_deref());
             let status = if body.not_live.is_some() { Status::Unknown } else { body.health };
             (status, told.map(severity).min(), Rank::BEST.sync, body.not_live)
         }
@@ -143,7 +144,7 @@ fn hash_declared<H: Hasher>(half: &DeclaredHalf, is_steady: bool, hasher: &mut H
     } = half;
     (key, target, sync, suspended, source, labels).hash(hasher);
     hash_text(message, is_steady, hasher);
-    hash_speaker(own.as_ref(), is_steady, hasher);
+    hash_speaker(own.as_deref(), is_steady, hasher);
     hash_problems(problems, is_steady, hasher);
     syncs.len().hash(hasher);
     for SyncAttempt { revision, began, ended, result, message } in syncs {
@@ -156,8 +157,8 @@ fn hash_declared<H: Hasher>(half: &DeclaredHalf, is_steady: bool, hasher: &mut H
 fn hash_observed<H: Hasher>(half: &ObservedHalf, is_steady: bool, hasher: &mut H) {
     let ObservedHalf { health, worst, counts, unconfirmed, unmarked, not_live } = half;
     health.hash(hasher);
-    hash_speaker(worst.as_ref(), is_steady, hasher);
-    hash_problems(unmarked.as_slice(), is_steady, hasher);
+    hash_speaker(worst.as_deref(), is_steady, hasher);
+    hash_problems(unmarked.as_deref().map_or(&[][..], std::slice::from_ref), is_steady, hasher);
     hash_freshness(*not_live, hasher);
     if !is_steady {
         (counts, unconfirmed).hash(hasher);
@@ -269,7 +270,7 @@ mod tests {
         let speaker = Speaker { status: health, rule: String::new(), unconfirmed: false, problem };
         ObservedHalf {
             health,
-            worst: (health != Status::Current).then_some(speaker),
+            worst: (health != Status::Current).then(|| Box::new(speaker)),
             counts: std::iter::repeat_n(Status::Current, count).collect::<Counts>(),
             unconfirmed: 0,
             unmarked: None,

@@ -34,7 +34,7 @@ pub struct Received {
     /// differs, until a snapshot of all halves or an equal digest.
     has_gap: bool,
     liveness: Liveness,
-    apps: HashMap<AppId, Halves>,
+    apps: HashMap<Arc<AppId>, Halves>,
     /// The number of the apps that another cluster declares.
     guests: usize,
     buckets: Buckets,
@@ -431,7 +431,7 @@ impl Received {
                 (HalfSide::Observed, halves.observed.as_ref().map(|kept| kept.fingerprint)),
             ];
             let inside = sides.into_iter().filter(|(_, it)| it.is_some_and(|it| is_in(buckets, it)));
-            found.extend(inside.map(|(side, _)| HalfId { app: app.clone(), side }));
+            found.extend(inside.map(|(side, _)| HalfId { app: AppId::clone(app), side }));
         }
         found
     }
@@ -464,7 +464,7 @@ impl Received {
             return None;
         }
         self.guests += usize::from(is_new && is_guest);
-        let halves = self.apps.entry(app).or_default();
+        let halves = self.apps.entry(Arc::new(app)).or_default();
         let old = match body {
             HalfBody::Declared(body) => {
                 halves.declared.replace(kept(body, fingerprint, received)).map(|kept| kept.fingerprint)
@@ -516,7 +516,13 @@ impl Received {
 
     /// Iterates over the apps of which the source reported a half, in no particular order.
     pub fn apps(&self) -> impl Iterator<Item = &AppId> {
-        self.apps.keys()
+        self.apps.keys().map(|app| &**app)
+    }
+
+    /// Returns the identity of an app as this state holds it, so that others can share it; `None` if the source reported
+    /// no half of the app.
+    pub fn identity(&self, app: &AppId) -> Option<&Arc<AppId>> {
+        self.apps.get_key_value(app).map(|(app, _)| app)
     }
 
     /// Returns the declared half of an app; `None` if the source did not report it.

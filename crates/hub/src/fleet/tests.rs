@@ -34,7 +34,7 @@ fn declared(home: &str, target: &str) -> Half {
         sync,
         suspended: false,
         source: None,
-        labels: BTreeMap::new(),
+        labels: Default::default(),
         message: "applied v1".into(),
         own: None,
         problems: Vec::new(),

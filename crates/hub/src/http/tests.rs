@@ -291,14 +291,14 @@ async fn long_texts_of_one_app_hide_no_others_and_are_said() {
     let halves = ["a", "b", "c"].map(|name| {
         declared(&app("eu-1", name), "eu-1", |half| {
             half.key = format!("{name}{long}");
-            half.source = Some(taffrail_apps::Source {
+            half.source = Some(Arc::new(taffrail_apps::Source {
                 kind: "git".to_owned(),
                 namespace: None,
                 name: None,
                 url: Some(format!("{name}{long}")),
                 path: Some(long.clone()),
                 reference: None,
-            });
+            }));
         })
     });
     fleet.snapshot("eu-1", halves.into());

@@ -136,7 +136,7 @@ impl FleetView {
                 })
             }
             GroupBy::Source => {
-                Value::Text(pair.declared.body.source.as_ref().map(source).unwrap_or_default())
+                Value::Text(pair.declared.body.source.as_deref().map(source).unwrap_or_default())
             }
         }
     }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_api::hub::PairState;
-use taffrail_api::report::{KeptHalf, ToldSyncs};
+use taffrail_api::report::{AppId, KeptHalf, ToldSyncs};
 use taffrail_apps::ClusterId;
 use tokio::sync::{Notify, watch};
 
@@ -84,7 +84,7 @@ struct UnsavedChanges {
 struct PairRef(Arc<Pair>);
 
 impl PairRef {
-    fn key(&self) -> (&taffrail_api::report::AppId, &ClusterId) {
+    fn key(&self) -> (&AppId, &ClusterId) {
         (&self.0.app, &self.0.declared.body.target)
     }
 }
@@ -138,7 +138,7 @@ pub(crate) struct JournalCounts {
 
 /// Returns the identity of a pair in the store: app and declared target cluster.
 pub(crate) fn pair_id(pair: &Pair) -> PairId {
-    PairId { cluster: pair.declared.body.target.clone(), app: pair.app.clone() }
+    PairId { cluster: pair.declared.body.target.clone(), app: AppId::clone(&pair.app) }
 }
 
 impl Journal {

@@ -191,7 +191,7 @@ impl FleetIndex {
             // What others declare for the cluster is shown in their own.
             let place = published.places.get(cluster);
             let shown = place.and_then(|place| published.cluster(*place));
-            let apps = shown.iter().flat_map(|shown| &shown.pairs.pairs).map(|pair| pair.app.clone());
+            let apps = shown.iter().flat_map(|shown| &shown.pairs.pairs).map(|pair| AppId::clone(&pair.app));
             owner.apps.extend(apps);
         }
         let is_forgotten = owner.fleet.known(cluster).is_none();
@@ -525,7 +525,7 @@ impl Owner {
         let waiting = old.all().filter(|(_, cluster)| cluster.pairs.strays > 0);
         let pairs = waiting.flat_map(|(_, cluster)| &cluster.pairs.pairs);
         let found = pairs.filter(|pair| pair.target.is_none() && new.contains(&pair.declared.body.target));
-        self.apps.extend(found.map(|pair| pair.app.clone()));
+        self.apps.extend(found.map(|pair| AppId::clone(&pair.app)));
     }
 }
 

@@ -98,7 +98,7 @@ impl PageKey {
                 (numbers(view, sort, pair, summary, view.now(place, summary)), [String::new(), String::new()])
             }
         };
-        PageKey { sort: sort.map(number), numbers, texts, place, app: pair.app.clone() }
+        PageKey { sort: sort.map(number), numbers, texts, place, app: AppId::clone(&pair.app) }
     }
 
     /// Returns true if the key was made for the order by `sort`.

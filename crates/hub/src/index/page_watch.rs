@@ -102,7 +102,7 @@ impl PageWatch {
         let mut apps: HashSet<(Place, &AppId)> = HashSet::new();
         for change in differences.iter().flat_map(|it| it.changes.iter()) {
             let pair = change.after.as_ref().or(change.before.as_ref());
-            apps.extend(pair.map(|pair| (change.place, &pair.app)));
+            apps.extend(pair.map(|pair| (change.place, &*pair.app)));
         }
         let turned: HashSet<Place> = differences.iter().flat_map(|it| &it.places).copied().collect();
         for (place, cluster) in new.fleet().all().filter(|_| !turned.is_empty()) {
@@ -110,7 +110,7 @@ impl PageWatch {
             if is_turned || cluster.pairs.guests > 0 {
                 let pairs = cluster.pairs.pairs.iter();
                 let own = pairs.filter(|pair| is_turned || turned.contains(&pair.home.cluster));
-                apps.extend(own.map(|pair| (place, &pair.app)));
+                apps.extend(own.map(|pair| (place, &*pair.app)));
             }
         }
         if apps.len() > new.fleet().pairs() / MAX_SHARE + SPARE {
@@ -140,7 +140,7 @@ impl PageWatch {
         let before = self.find(old, place, app);
         if let Some(old) = &before {
             self.count(old.now, false);
-            self.window.retain(|watched| watched.place != place || watched.pair.app != *app);
+            self.window.retain(|watched| watched.place != place || *watched.pair.app != *app);
         }
         let Some(new) = self.find(new, place, app) else { return before.is_some() };
         self.count(new.now, true);
@@ -181,7 +181,7 @@ impl PageWatch {
         self.is_all = page.next.is_none();
         self.problems = page.problems;
         self.counts = Status::ALL.map(|status| page.counts.get(status));
-        let apps: Vec<(Place, AppId)> =
+        let apps: Vec<(Place, Arc<AppId>)> =
             page.pairs.iter().map(|(place, pair)| (*place, pair.app.clone())).collect();
         self.window = apps.iter().filter_map(|(place, app)| self.find(view, *place, app)).collect();
     }

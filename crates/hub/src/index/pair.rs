@@ -1,6 +1,7 @@
 //! A pair: an app and its target cluster, with the summary by which pairs are filtered and sorted.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
 use std::time::Duration;
 
 use taffrail_api::report::{AppId, DeclaredHalf, HalfSide, KeptHalf, ObservedHalf, last_health, speaker};
@@ -16,7 +17,7 @@ pub(crate) type Place = usize;
 /// An app in its target cluster, with its two halves, each from the best source.
 #[derive(Debug)]
 pub(crate) struct Pair {
-    pub(crate) app: AppId,
+    pub(crate) app: Arc<AppId>,
     /// The cluster that declares the app, and the source of the declared half.
     pub(crate) home: SourceRef,
     pub(crate) declared: KeptHalf<DeclaredHalf>,
@@ -43,14 +44,21 @@ impl Pair {
         };
         let home = fleet.known(&app.home)?;
         let (source, place) = best(home, HalfSide::Declared)?;
-        let declared = home.sources.get(place)?.received.declared(app)?.clone();
+        let declaring = &home.sources.get(place)?.received;
+        let (app, declared) = (declaring.identity(app)?, declaring.declared(app)?.clone());
         let target = fleet.known(&declared.body.target);
         let observed = target.and_then(|target| {
             let (source, place) = best(target, HalfSide::Observed)?;
             Some((source, target.sources.get(place)?.received.observed(app)?.clone()))
         });
         let home = SourceRef { cluster: home.place, source };
-        Some(Pair { app: app.clone(), home, declared, target: target.map(|target| target.place), observed })
+        Some(Pair {
+            app: Arc::clone(app),
+            home,
+            declared,
+            target: target.map(|target| target.place),
+            observed,
+        })
     }
 
     /// Returns the place of the cluster in whose list the pair is: its target, or its home if the fleet does not have
@@ -153,7 +161,7 @@ fn state(own: Option<taffrail_api::report::NotLive>) -> FreshnessState {
 pub(crate) fn lasting_problems(pair: &Pair) -> Vec<&Problem> {
     let declared = &*pair.declared.body;
     let observed = pair.observed.as_ref().map(|(_, kept)| &*kept.body);
-    let unmarked = observed.and_then(|observed| observed.unmarked.as_ref());
+    let unmarked = observed.and_then(|observed| observed.unmarked.as_deref());
     let speaker = speaker(declared, observed);
     speaker.map(|speaker| &speaker.problem).into_iter().chain(&declared.problems).chain(unmarked).collect()
 }
@@ -162,7 +170,7 @@ pub(crate) fn lasting_problems(pair: &Pair) -> Vec<&Problem> {
 /// without a mark counts as the least.
 pub(crate) fn worst_problem(pair: &Pair) -> Option<&Problem> {
     // The notice that objects carry no mark comes last.
-    let unmarked = pair.observed.as_ref().and_then(|(_, kept)| kept.body.unmarked.as_ref());
+    let unmarked = pair.observed.as_ref().and_then(|(_, kept)| kept.body.unmarked.as_deref());
     let is_unmarked = |problem: &Problem| unmarked.is_some_and(|unmarked| std::ptr::eq(unmarked, problem));
     let order = |problem: &&Problem| (is_unmarked(problem), problem.severity, problem.axis);
     lasting_problems(pair).into_iter().min_by_key(order)

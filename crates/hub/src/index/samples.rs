@@ -11,7 +11,7 @@ use taffrail_api::report::{
     Speaker, StreamPosition,
 };
 use taffrail_api::{AppName, ErrorRow};
-use taffrail_apps::{Axis, ClusterId, Delivery, Problem, ProblemSeverity, Source, Sync, SyncState};
+use taffrail_apps::{Axis, ClusterId, Delivery, Problem, ProblemSeverity, Sync, SyncState};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
@@ -60,8 +60,8 @@ pub(crate) fn declared(app: &AppId, target: &str, edit: impl FnOnce(&mut Declare
         target: id(target),
         sync,
         suspended: false,
-        source: None::<Source>,
-        labels: BTreeMap::new(),
+        source: None,
+        labels: Default::default(),
         message: "Applied revision: main@sha1:5f2c".into(),
         own: None,
         problems: Vec::new(),
@@ -85,11 +85,13 @@ pub(crate) fn observed(app: &AppId, health: Status, message: &str) -> Half {
         since: Some(Timestamp::from_second(START - 60).unwrap()),
         ..problem(Axis::Health, severity, message)
     };
-    let worst = (health != Status::Current).then(|| Speaker {
-        status: health,
-        rule: "builtin/apps/Deployment".to_owned(),
-        unconfirmed: false,
-        problem,
+    let worst = (health != Status::Current).then(|| {
+        Box::new(Speaker {
+            status: health,
+            rule: "builtin/apps/Deployment".to_owned(),
+            unconfirmed: false,
+            problem,
+        })
     });
     let body = ObservedHalf {
         health,

@@ -262,7 +262,8 @@ impl FleetState {
             (id.cluster, observed.map(|half| (half.received, HalfBody::Observed(half.body)))),
         ];
         for (cluster, half) in halves {
-            let Some((received, body)) = half else { continue };
+            let Some((received, mut body)) = half else { continue };
+            self.parts.share(&mut body);
             if let Some(source) = self.first_source(&cluster) {
                 source.received.restore(id.app.clone(), body, moment_of(received, moment));
             }

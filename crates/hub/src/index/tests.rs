@@ -210,7 +210,7 @@ fn page_neither_repeats_nor_skips_an_app_that_stays() {
             break;
         }
         // The last app of the page goes, one comes before it, and one behind it.
-        let last = page.pairs.last().unwrap().1.app.clone();
+        let last = AppId::clone(&page.pairs.last().unwrap().1.app);
         fleet.remove("prod", &last, HalfSide::Declared);
         let new = [app("prod", &format!("shop/aaa-{round}")), app("prod", &format!("shop/zzz-{round}"))];
         fleet.change("prod", "observer", new.iter().map(|app| declared(app, "prod", |_| {})).collect());

@@ -291,7 +291,7 @@ fn declared() -> DeclaredHalf {
         },
         suspended: false,
         source: None,
-        labels: BTreeMap::new(),
+        labels: Default::default(),
         message: "".into(),
         own: None,
         problems: Vec::new(),
@@ -367,23 +367,25 @@ fn what_is_too_long_is_cut_and_counted() {
         key: long.clone(),
         target: ClusterId(long.clone()),
         sync: taffrail_apps::Sync { desired: Some(long.clone()), ..declared().sync },
-        source: Some(taffrail_apps::Source {
+        source: Some(std::sync::Arc::new(taffrail_apps::Source {
             kind: long.clone(),
             namespace: Some(long.clone()),
             name: Some(long.clone()),
             url: Some(long.clone()),
             path: Some(long.clone()),
             reference: Some(long.clone()),
-        }),
-        labels: (0..1_000).map(|number| (format!("label-{number}"), "a".to_owned())).collect(),
+        })),
+        labels: std::sync::Arc::new(
+            (0..1_000).map(|number| (format!("label-{number}"), "a".to_owned())).collect(),
+        ),
         message: long.as_str().into(),
-        own: Some(speaker.clone()),
+        own: Some(Box::new(speaker.clone())),
         problems: vec![problem.clone(); 1_000],
         syncs: Vec::new(),
         ..declared()
     };
     let HalfBody::Observed(seen) = half(0, Status::Failed, 1).body else { panic!("it is observed") };
-    let seen = ObservedHalf { worst: Some(speaker), unmarked: Some(problem), ..*seen };
+    let seen = ObservedHalf { worst: Some(Box::new(speaker)), unmarked: Some(Box::new(problem)), ..*seen };
     let bodies = [HalfBody::Declared(Box::new(own)), HalfBody::Observed(Box::new(seen))];
     let halves: Vec<Half> =
         (1..).zip(bodies).map(|(fingerprint, body)| Half { app: app(0), fingerprint, body }).collect();

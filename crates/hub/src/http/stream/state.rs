@@ -148,7 +148,7 @@ impl SentPage {
         let counts = watch.counts();
         let apps = Some(StreamCounts { total: counts.total(), problems: watch.problems(), counts });
         let before: Vec<u64> = self.rows.iter().map(|row| row.id).collect();
-        let mut known: HashMap<(usize, AppId), SentRow> =
+        let mut known: HashMap<(usize, Arc<AppId>), SentRow> =
             self.rows.drain(..).map(|row| ((row.pair.place, row.pair.pair.app.clone()), row)).collect();
         let mut rows = Vec::new();
         for pair in watch.page() {

@@ -45,7 +45,7 @@ pub(crate) async fn unusual_texts_come_back(fixture: &impl Fixture) {
         unusual.id = pair_id(4);
         let declared = &mut unusual.declared.as_mut().unwrap().body;
         declared.message = text.into();
-        declared.labels.insert(text.to_owned(), text.to_owned());
+        std::sync::Arc::make_mut(&mut declared.labels).insert(text.to_owned(), text.to_owned());
         declared.problems.iter_mut().for_each(|problem| problem.message = text.into());
         unusual
     };

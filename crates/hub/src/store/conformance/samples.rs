@@ -1,6 +1,7 @@
 //! Pairs as fleets have them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use taffrail_api::AppName;
@@ -74,8 +75,8 @@ pub(crate) fn pair(number: usize, revision: usize) -> PairRecord {
             last_success: Some(at(1_700_000_000_000_000 + number as i64 * 1_000_000)),
         },
         suspended: number % 50 == 3,
-        source: Some(source),
-        labels: BTreeMap::from([("team".to_owned(), format!("team-{app:02}"))]),
+        source: Some(Arc::new(source)),
+        labels: Arc::new(BTreeMap::from([("team".to_owned(), format!("team-{app:02}"))])),
         message: format!("Applied revision: {hash}").into(),
         own: None,
         problems: Vec::new(),
@@ -84,7 +85,7 @@ pub(crate) fn pair(number: usize, revision: usize) -> PairRecord {
     };
     let observed = ObservedHalf {
         health: if is_well { Status::Current } else { Status::Failed },
-        worst: (!is_well).then_some(speaker),
+        worst: (!is_well).then(|| Box::new(speaker)),
         counts,
         unconfirmed: 0,
         unmarked: None,
@@ -108,15 +109,15 @@ pub(super) fn unusual_pair(text: &str) -> PairRecord {
     let worst = pair.observed.as_mut().unwrap().body.worst.clone().unwrap();
     let problem = Problem { axis: Axis::Sync, message: text.into(), object: None, ..worst.problem.clone() };
     declared.target = ClusterId(format!("target {text}"));
-    declared.own = Some(Speaker { status: Status::Terminating, unconfirmed: true, ..worst });
+    declared.own = Some(Box::new(Speaker { status: Status::Terminating, unconfirmed: true, ..*worst }));
     declared.problems = vec![problem.clone(), Problem { since: None, ..problem.clone() }];
     declared.not_live = Some(NotLive { state: FreshnessState::Lost, age: None });
     declared.sync.last_success = Some(jiff::Timestamp::new(1_700_000_000, 123_456_789).unwrap());
     declared.sync.desired = None;
-    declared.labels.insert(text.to_owned(), text.to_owned());
+    Arc::make_mut(&mut declared.labels).insert(text.to_owned(), text.to_owned());
     declared.message = text.into();
     let observed = &mut pair.observed.as_mut().unwrap().body;
-    observed.unmarked = Some(problem);
+    observed.unmarked = Some(Box::new(problem));
     observed.unconfirmed = 3;
     observed.counts = Counts {
         current: 1,

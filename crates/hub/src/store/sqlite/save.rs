@@ -26,7 +26,7 @@ pub(super) type Summary = [Option<i64>; 22];
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Detail {
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) own: Option<Speaker>,
+    pub(super) own: Option<Box<Speaker>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) problems: Vec<Problem>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,9 +36,9 @@ pub(super) struct Detail {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) last_success: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) worst: Option<Speaker>,
+    pub(super) worst: Option<Box<Speaker>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) unmarked: Option<Problem>,
+    pub(super) unmarked: Option<Box<Problem>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) observed_not_live: Option<NotLive>,
 }

@@ -255,7 +255,7 @@ fn both_halves_of_a_row_are_told_together() {
         },
         suspended: false,
         source: None,
-        labels: BTreeMap::new(),
+        labels: Default::default(),
         message: "".into(),
         own: None,
         problems: Vec::new(),
@@ -555,7 +555,10 @@ fn problem_of_severity_error_is_worse_than_a_notice() {
         message: "".into(),
         object: None,
     };
-    let with = |severity| ObservedHalf { unmarked: Some(problem(severity)), ..observed(Status::Current, 1) };
+    let with = |severity| ObservedHalf {
+        unmarked: Some(Box::new(problem(severity))),
+        ..observed(Status::Current, 1)
+    };
     let mut world = World::new([(0, with(ProblemSeverity::Notice))]);
     world.set(0, with(ProblemSeverity::Error));
     assert_eq!(changes(world.now, &world.run(Duration::ZERO)).len(), 1);
@@ -623,7 +626,7 @@ fn apps_of_others_leave_room_and_what_is_too_long_is_said() {
         message: message.into(),
         object: None,
     };
-    world.set(1, ObservedHalf { unmarked: Some(problem), ..observed(Status::Failed, 1) });
+    world.set(1, ObservedHalf { unmarked: Some(Box::new(problem)), ..observed(Status::Failed, 1) });
     world.set_facts(facts("eu"), Vec::new());
     world.run(COLLECTING * 2);
     assert_eq!((world.hub.apps().count(), world.hub.refused(), world.hub.cut()), (MAX_APPS + 2, 0, 0));
