@@ -10,6 +10,7 @@ mod apps;
 mod cluster;
 mod compute;
 mod dump;
+mod hub;
 mod measure;
 mod objects;
 mod rules;
@@ -34,6 +35,7 @@ pub(crate) enum Bench {
     Dump(dump::Dump),
     Sim(sim::Sim),
     Cluster(cluster::Cluster),
+    Hub(hub::Hub),
     Rules(rules::Rules),
     Wait(wait::Wait),
     Soak(soak::Soak),
@@ -47,6 +49,7 @@ impl Bench {
             Bench::Dump(bench) => bench.run(),
             Bench::Sim(bench) => bench.run(),
             Bench::Cluster(bench) => bench.run(),
+            Bench::Hub(bench) => bench.run(),
             Bench::Rules(bench) => bench.run(),
             Bench::Wait(bench) => bench.run(),
             Bench::Soak(bench) => bench.run(),

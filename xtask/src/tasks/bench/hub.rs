@@ -1,0 +1,339 @@
+//! Measures a hub of 10,000 clusters with 100 apps each, whose reports come from another process.
+//!
+//! The bench `hub_cost` of `taffrail-hub` runs twice: as the hub, whose cost is read from the kernel, and as the
+//! writer, which reports a fleet through a Unix socket, reads from the hub by HTTP, and compares each answer with one
+//! of its own, which it finds by looking at every app. Decoding the reports is part of the hub's cost, and making them is not.
+//!
+//! The bars hold for 1,000,000 rows, and for a core for each of the two. A figure beyond its bar is printed as missed
+//! and fails nothing, because a busy machine shows in it; a wrong answer fails.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use serde_json::Value;
+use taffrail_testkit::binary;
+
+use super::measure::{load, verdict};
+use super::subject::Subject;
+
+/// Measure a hub of many clusters with 100 apps each, whose reports come from another process: memory, CPU time,
+/// latency and correctness of its answers.
+#[derive(Args)]
+pub(crate) struct Hub {
+    /// Number of clusters.
+    #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    clusters: u32,
+    /// Number of seconds for which 1 % of the apps change an hour.
+    #[arg(long, default_value_t = 120, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    rest: u32,
+    /// Number of seconds within which every app changes twice.
+    #[arg(long, default_value_t = 300, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    churn: u32,
+    /// Number of seconds for which 200 apps change a second.
+    #[arg(long, default_value_t = 60, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
+    changes: u32,
+    /// Number of pages that are read and compared.
+    #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pages: u32,
+    /// Seed of the fleet, its changes, and the pages that are read.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+}
+
+/// The number of apps of a cluster.
+const APPS: f64 = 100.0;
+
+/// The number of changes a second of which streams are told.
+const RATE: f64 = 200.0;
+
+/// The number of event streams, each with another page.
+const STREAMS: usize = 100;
+
+/// The number of event streams by which the latency of changes is measured.
+const FEW_STREAMS: usize = 8;
+
+/// The number of clusters in which an app gets a bad image.
+const BAD_IMAGES: u32 = 400;
+
+/// The number of times that each count, and the matrix, is read.
+const ROUNDS: usize = 10;
+
+/// The greatest peak of resident memory, in MB.
+const MAX_MEMORY: f64 = 2_000.0;
+
+/// The time for which the hub rests before its CPU time is measured.
+const QUIET: Duration = Duration::from_secs(5);
+
+impl Hub {
+    pub(super) fn run(self) -> Result<()> {
+        let program = binary::build_bench("taffrail-hub", "hub_cost")?;
+        let folder = binary::workspace().join("target/bench/hub");
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder)?;
+        let text = |path: PathBuf| -> Result<String> {
+            let text = path.to_str().context("the path of a file of the benchmark is not valid UTF-8")?;
+            Ok(text.to_owned())
+        };
+        let (clusters, seed) = (self.clusters.to_string(), self.seed.to_string());
+        // The path of a socket has at most 108 bytes.
+        let socket = std::env::temp_dir().join(format!("taffrail-bench-{}.sock", std::process::id()));
+        let store = folder.join("hub.db");
+        let paths = [text(socket.clone())?, text(store.clone())?];
+        let start = || Subject::start(&program, &["serve", &paths[0], &paths[1], &clusters]);
+        let writer = Subject::start(&program, &["write", &clusters, &seed])?;
+        let mut bench = Bench { hub: start()?, writer, socket: paths[0].clone(), problems: Vec::new() };
+        let done = self.measure(&mut bench, &store, start);
+        let _ = fs::remove_file(&socket);
+        let _ = fs::remove_dir_all(&folder);
+        done?;
+        ensure!(bench.problems.is_empty(), "the hub answered wrongly: {}", bench.problems.join("; "));
+        Ok(())
+    }
+
+    fn measure(&self, bench: &mut Bench, store: &Path, start: impl Fn() -> Result<Subject>) -> Result<()> {
+        let rows = f64::from(self.clusters) * APPS;
+        println!("{} clusters, {rows} rows; load {}", self.clusters, load());
+        bench.load(rows)?;
+        self.rest(bench, rows)?;
+        self.latency(bench)?;
+        self.streams(bench)?;
+        self.answers(bench)?;
+        self.churn(bench, rows)?;
+        bench.saved("everything of the churn")?;
+        let size = |path: &Path| fs::metadata(path).map_or(0.0, |file| file.len() as f64 / 1e6);
+        println!("the store has {:.0} MB; load {}", size(store), load());
+        bench.restart(rows, start)?;
+        bench.pages(100, "pages after the restart")
+    }
+
+    fn rest(&self, bench: &mut Bench, rows: f64) -> Result<()> {
+        bench.tell("streams 0")?;
+        sleep(QUIET);
+        let rate = rows / 100.0 / 3600.0;
+        let (_, cpu) = bench.while_measured(&format!("change {rate} {}", self.rest))?;
+        let what = format!("CPU, heartbeats and 1 % changing an hour, % of a core over {} s", self.rest);
+        bar(&what, cpu, 3.0);
+        Ok(())
+    }
+
+    fn latency(&self, bench: &mut Bench) -> Result<()> {
+        bench.tell(&format!("streams {FEW_STREAMS}"))?;
+        let outcome = bench.tell(&format!("change 20 {}", self.changes.min(30)))?;
+        bench.arrived("ms from a change to an SSE client", &outcome, 2_000.0);
+        Ok(())
+    }
+
+    fn streams(&self, bench: &mut Bench) -> Result<()> {
+        bench.tell("streams 0")?;
+        sleep(QUIET);
+        let command = format!("change {RATE} {}", self.changes);
+        let (_, without) = bench.while_measured(&command)?;
+        bench.tell(&format!("streams {STREAMS}"))?;
+        sleep(QUIET);
+        let (outcome, with) = bench.while_measured(&command)?;
+        bar(&format!("CPU, {STREAMS} pages at {RATE} changes a second, % of a core"), with - without, 10.0);
+        println!("  with the changes themselves {with:.1} %, without pages {without:.1} %");
+        bench.arrived("ms from a change to an SSE client, with these pages", &outcome, 2_000.0);
+        bench.tell("streams 0")?;
+        Ok(())
+    }
+
+    fn answers(&self, bench: &mut Bench) -> Result<()> {
+        bench.pages(self.pages, "random pages of 100 rows")?;
+        let counts = bench.tell(&format!("counts {ROUNDS}"))?;
+        bench.compared("ms for counts by 8 values", &counts, 100.0);
+        let matrix = bench.tell(&format!("matrix {ROUNDS}"))?;
+        bench.compared(&format!("ms for the matrix of {} cells", matrix["cells"]), &matrix, 100.0);
+        let image = bench.tell(&format!("image {BAD_IMAGES}"))?;
+        let is_one = image["is_one"] == true;
+        println!(
+            "one bad image in {} clusters is {} of {} causes with {} rows, in {:.1} ms: {}",
+            image["clusters"],
+            image["entries"],
+            image["causes"],
+            image["count"],
+            figure(&image["ms"]),
+            verdict(is_one)
+        );
+        bench.problems.extend((!is_one).then(|| "one bad image is not one cause".to_owned()));
+        Ok(())
+    }
+
+    fn churn(&self, bench: &mut Bench, rows: f64) -> Result<()> {
+        bench.tell(&format!("streams {FEW_STREAMS}"))?;
+        let (outcome, cpu) = bench.while_measured(&format!("churn {}", self.churn))?;
+        println!(
+            "every app changed twice in {:.0} s ({} changes, the writer {:.0} ms late at most): \
+             {cpu:.1} % of a core; load {}",
+            figure(&outcome["seconds"]),
+            outcome["changes"],
+            figure(&outcome["late_ms"]),
+            load()
+        );
+        bench.arrived("ms from a change to an SSE client, in the churn", &outcome, 10_000.0);
+        let pages = &outcome["pages"];
+        bar("failed pages in the churn", figure(&pages["failed"]), 0.0);
+        bar("ms for a page in the churn, longest", figure(&pages["times"]["longest"]), 500.0);
+        println!("  of {} pages: {}", pages["times"]["count"], pages["times"]);
+        println!("  the slowest: {}", pages["slowest"]);
+        let usage = bench.hub.usage()?;
+        bar("MB of memory after a full churn, peak", usage.peak * MEBI, MAX_MEMORY);
+        println!("  {:.0} bytes a row; {:.0} MB now", usage.peak * MEBI * 1e6 / rows, usage.resident * MEBI);
+        Ok(())
+    }
+}
+
+/// The number of MB in a MiB.
+const MEBI: f64 = 1.048_576;
+
+/// The hub that is measured, and the writer.
+struct Bench {
+    hub: Subject,
+    writer: Subject,
+    socket: String,
+    /// The wrong answers so far.
+    problems: Vec<String>,
+}
+
+impl Bench {
+    fn tell(&mut self, command: &str) -> Result<Value> {
+        self.writer.tell(command)
+    }
+
+    /// Tells the writer a command, and returns its answer, and the CPU time of the hub meanwhile in percent of a core.
+    fn while_measured(&mut self, command: &str) -> Result<(Value, f64)> {
+        let (before, begun) = (self.hub.usage()?, Instant::now());
+        let answer = self.tell(command)?;
+        let passed = begun.elapsed().as_secs_f64();
+        Ok((answer, (self.hub.usage()?.cpu - before.cpu) / passed * 100.0))
+    }
+
+    /// Tells the writer how the hub is asked.
+    fn introduce(&mut self) -> Result<()> {
+        let synced = &self.hub.synced;
+        let (address, token) = (synced["address"].as_str(), synced["token"].as_str());
+        let (address, token) = address.zip(token).context("the hub did not print its address and token")?;
+        let command = format!("hub {address} {token}");
+        self.tell(&command)?;
+        Ok(())
+    }
+
+    /// Has the writer report the whole fleet to the hub.
+    fn load(&mut self, rows: f64) -> Result<()> {
+        self.introduce()?;
+        let loaded = self.tell(&format!("load {}", self.socket))?;
+        let usage = self.hub.usage()?;
+        println!(
+            "reported in {:.1} s, shown after {:.1} s: {} reports, {:.0} MB of JSON, {:.1} s CPU; {:.0} MB resident \
+             ({:.0} bytes a row), peak {:.0}; {} refused, {} resent",
+            figure(&loaded["sent_seconds"]),
+            figure(&loaded["seconds"]),
+            loaded["reports"],
+            figure(&loaded["bytes"]) / 1e6,
+            usage.cpu,
+            usage.resident * MEBI,
+            usage.resident * MEBI * 1e6 / rows,
+            usage.peak * MEBI,
+            loaded["refused"],
+            loaded["resends"]
+        );
+        self.saved("the fleet")
+    }
+
+    /// Waits until the hub has saved everything.
+    fn saved(&mut self, what: &str) -> Result<()> {
+        let begun = Instant::now();
+        let saved = self.hub.tell("saved")?;
+        ensure!(saved["saved"] == true, "the hub cannot write its store");
+        let usage = self.hub.usage()?;
+        println!(
+            "{what} was saved after {:.1} s more; {:.1} s CPU in all, {:.0} MB resident, peak {:.0}",
+            begun.elapsed().as_secs_f64(),
+            usage.cpu,
+            usage.resident * MEBI,
+            usage.peak * MEBI
+        );
+        Ok(())
+    }
+
+    /// Prints the times from changes to their arrival at a client, with their bar.
+    fn arrived(&mut self, what: &str, outcome: &Value, most: f64) {
+        let latency = &outcome["latency"];
+        bar(&format!("{what}, p99"), figure(&latency["p99"]), most);
+        println!(
+            "  p50 {:.0} ms, longest {:.0} ms of {} changes on pages; {} were never seen, {} reports refused, \
+             {} resent",
+            figure(&latency["p50"]),
+            figure(&latency["longest"]),
+            latency["count"],
+            outcome["unseen"],
+            outcome["refused"],
+            outcome["resends"]
+        );
+        if outcome["unseen"] != 0 {
+            self.problems.push(format!("{} changes were never shown ({what})", outcome["unseen"]));
+        }
+    }
+
+    /// Prints the times of answers that were compared, with their bar.
+    fn compared(&mut self, what: &str, outcome: &Value, most: f64) {
+        let times = &outcome["times"];
+        bar(&format!("{what}, p99"), figure(&times["p99"]), most);
+        println!(
+            "  p50 {:.1} ms, longest {:.1} ms of {} answers, {} of them wrong",
+            figure(&times["p50"]),
+            figure(&times["longest"]),
+            times["count"],
+            outcome["wrong"]
+        );
+        if let Some(wrong) = outcome["first_wrong"].as_str() {
+            self.problems.push(wrong.to_owned());
+        }
+    }
+
+    fn pages(&mut self, count: u32, what: &str) -> Result<()> {
+        let pages = self.tell(&format!("pages {count}"))?;
+        self.compared(&format!("ms for {what}"), &pages, 50.0);
+        println!("  the slowest: {}", pages["slowest"]);
+        Ok(())
+    }
+
+    /// Kills the hub and starts it again: first no source reports, then the writer does.
+    fn restart(&mut self, rows: f64, start: impl Fn() -> Result<Subject>) -> Result<()> {
+        self.tell("streams 0")?;
+        self.hub.kill()?;
+        let begun = Instant::now();
+        self.hub = start()?;
+        let ready = begun.elapsed().as_secs_f64();
+        self.introduce()?;
+        let stale = self.tell("stale")?;
+        bar("s from a restart to the first page", begun.elapsed().as_secs_f64(), 15.0);
+        let is_right =
+            stale["is_stale"] == true && stale["wrong"].is_null() && figure(&stale["total"]) == rows;
+        println!(
+            "  ready after {ready:.1} s, the page took {:.1} ms; {} rows, all stale: {}; {:.0} MB, peak {:.0}",
+            figure(&stale["ms"]),
+            stale["total"],
+            verdict(is_right),
+            self.hub.first.resident * MEBI,
+            self.hub.first.peak * MEBI
+        );
+        if !is_right {
+            self.problems.push(format!("after a restart: {stale}"));
+        }
+        self.load(rows)
+    }
+}
+
+fn figure(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(f64::NAN)
+}
+
+/// Prints a figure and its maximum as met or missed.
+fn bar(what: &str, figure: f64, most: f64) {
+    println!("{what:70} {figure:>10.2} {most:>9.0}  {}", verdict(figure <= most));
+}
