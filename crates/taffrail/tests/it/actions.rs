@@ -278,7 +278,7 @@ fn writing_to_several_clusters_needs_confirmation() {
 }
 
 /// Makes a ConfigMap with actions for Deployments in a namespace.
-fn config_map(cluster: &Cluster, namespace: &str, name: &str, actions: &str) {
+pub(super) fn config_map(cluster: &Cluster, namespace: &str, name: &str, actions: &str) {
     cluster.apply(with_status_subresource(applications())).unwrap();
     cluster.apply(objects::namespace(namespace)).unwrap();
     cluster
@@ -291,7 +291,7 @@ fn config_map(cluster: &Cluster, namespace: &str, name: &str, actions: &str) {
 }
 
 /// Starts the controller of an Argo CD in a namespace, as whoever may write there can.
-fn controller(cluster: &Cluster, namespace: &str) {
+pub(super) fn controller(cluster: &Cluster, namespace: &str) {
     let labels = json!({"app.kubernetes.io/component": "application-controller"});
     cluster
         .apply(json!({"apiVersion": "apps/v1", "kind": "StatefulSet",
@@ -303,7 +303,7 @@ fn controller(cluster: &Cluster, namespace: &str) {
 }
 
 /// Gives it its rights, which only who rules the cluster can.
-fn binding(cluster: &Cluster, namespace: &str) {
+pub(super) fn binding(cluster: &Cluster, namespace: &str) {
     let group = "rbac.authorization.k8s.io";
     cluster
         .apply(
@@ -319,13 +319,13 @@ fn binding(cluster: &Cluster, namespace: &str) {
 }
 
 /// Has the Argo CD of a namespace deliver the Deployment: an Application there lists it, and it carries the mark.
-fn delivered(cluster: &Cluster, namespace: &str) {
+pub(super) fn delivered(cluster: &Cluster, namespace: &str) {
     cluster.apply(application(namespace, "shop")).unwrap();
     cluster.apply(marked("shop")).unwrap();
 }
 
 /// An Application that lists the Deployment.
-fn application(namespace: &str, name: &str) -> Value {
+pub(super) fn application(namespace: &str, name: &str) -> Value {
     json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
         "metadata": {"namespace": namespace, "name": name},
         "spec": {"destination": {"server": "https://kubernetes.default.svc", "namespace": "shop"}},
@@ -334,7 +334,7 @@ fn application(namespace: &str, name: &str) -> Value {
 }
 
 /// The Deployment as Argo CD marks it for an app.
-fn marked(app: &str) -> Value {
+pub(super) fn marked(app: &str) -> Value {
     let mut object = deployment();
     let id = format!("{app}:apps/Deployment:shop/web");
     object["metadata"]["annotations"] = json!({"argocd.argoproj.io/tracking-id": id});
@@ -342,7 +342,7 @@ fn marked(app: &str) -> Value {
 }
 
 /// An action that does what a script of Lua says.
-fn action(script: &str) -> String {
+pub(super) fn action(script: &str) -> String {
     let script = script.replace('\n', "\n    ");
     format!(
         "discovery.lua: |\n  return {{ paint = {{}} }}\ndefinitions:\n- name: paint\n  action.lua: |\n    {script}\n"
@@ -360,7 +360,7 @@ fn painted(script: &str) -> Served {
     served
 }
 
-fn names(answer: &Answer) -> Vec<String> {
+pub(super) fn names(answer: &Answer) -> Vec<String> {
     let items = answer.json()["items"].as_array().unwrap().clone();
     let name =
         |item: &Value| format!("{} {}", item["name"].as_str().unwrap(), item["origin"].as_str().unwrap());
@@ -431,52 +431,6 @@ definitions:
     let first = answer.stdout.lines().next().unwrap();
     assert_eq!(first, "cluster/paint is a script of the cluster: ConfigMap gitops/argocd-cm in one");
     assert_eq!(web(cluster)["metadata"]["annotations"]["colour"], "red", "what it is told by default");
-}
-
-#[test]
-fn the_settings_make_an_argo_cd_known() {
-    let served = served(&["one"]);
-    config_map(&served.clusters[0], "gitops", "argocd-cm", &action("return obj"));
-    delivered(&served.clusters[0], "gitops");
-    let file = served.folder.path().join("config.yaml");
-    let file = |text: &str| {
-        fs::write(&file, text).unwrap();
-        file.to_str().unwrap().to_owned()
-    };
-    let ask = |config: &str| served.ask(&["actions", "deploy/web", "-o", "json", "--config", config]);
-    let has = |answer: &Answer| names(answer).contains(&"cluster/paint cluster".to_owned());
-    assert!(!has(&ask(&file("argocd: [argocd]"))));
-    assert!(has(&ask(&file("argocd: [gitops]"))));
-}
-
-#[test]
-fn the_settings_let_the_rules_of_a_home_improve_objects_of_another_cluster() {
-    let served = served(&["one", "two"]).asked_with(&["--timeout", "30s"]);
-    let [home, target] = &served.clusters[..] else { panic!("two clusters") };
-    config_map(home, "argocd", "argocd-cm", "");
-    let mut rules = home.get("v1", "ConfigMap", "argocd", "argocd-cm").unwrap();
-    rules["data"] = json!({"resource.customizations.health.apps_Deployment":
-        "return {status = 'Healthy', message = 'as its home says'}"});
-    home.apply(rules).unwrap();
-    controller(home, "argocd");
-    binding(home, "argocd");
-    let mut app = application("argocd", "shop");
-    app["spec"]["destination"]["server"] = json!(target.url());
-    home.apply(app).unwrap();
-    target.apply(marked("shop")).unwrap();
-    let file = served.folder.path().join("config.yaml");
-    let unheard = |settings: &str| {
-        fs::write(&file, settings).unwrap();
-        let answer = served.ask(&["trust", "-o", "json", "--config", file.to_str().unwrap()]);
-        let report: Value = serde_json::from_str(&answer.stdout).unwrap();
-        let items = report["items"].as_array().unwrap().iter();
-        let unheard = items.filter(|item| item["reason"] == "RulesUnheard");
-        unheard.map(|item| item["message"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
-    };
-    let told = unheard("{}");
-    assert!(told.len() == 1 && told[0].contains("trusted-homes: [one]"), "{told:?}");
-    assert_eq!(unheard("trusted-homes: [two]").len(), 1);
-    assert_eq!(unheard("trusted-homes: [one]"), [""; 0]);
 }
 
 #[test]

@@ -47,6 +47,7 @@ mod together;
 mod traces;
 mod tree;
 mod trust;
+mod trusted;
 mod verbs;
 mod wait;
 mod watch;
