@@ -30,7 +30,15 @@ pub struct Access {
     /// The hash of the token in the URL that the hub prints at its start; `None` for a hub behind TLS.
     run: Option<TokenHash>,
     tokens: RwLock<Vec<TokenRecord>>,
-    sessions: Mutex<VecDeque<TokenHash>>,
+    sessions: Mutex<VecDeque<Session>>,
+}
+
+/// A session that a token opened, and that ends with it.
+#[derive(Debug)]
+struct Session {
+    /// The hash of the value of the session's cookie.
+    cookie: TokenHash,
+    token: TokenHash,
 }
 
 impl Access {
@@ -68,15 +76,9 @@ impl Access {
         }
     }
 
-    /// Replaces all tokens but that of this run. If they are others than before, all sessions end, because a removed
-    /// token may have opened them.
+    /// Replaces all tokens but that of this run. The sessions that a removed token opened end.
     pub fn set_tokens(&self, tokens: Vec<TokenRecord>) {
-        let mut known = self.tokens.write().unwrap_or_else(PoisonError::into_inner);
-        if *known == tokens {
-            return;
-        }
-        *known = tokens;
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
     }
 
     /// Refuses a request (with 403) whose host is missing, repeated, contradictory or not one of the hub's, or whose
@@ -117,12 +119,12 @@ impl Access {
     /// has a token, only that decides.
     pub(super) fn check_reader(&self, parts: &Parts, now: Timestamp) -> Result<(), Refusal> {
         if let Some(token) = bearer(&parts.headers)? {
-            return match self.admits(token, now) {
+            return match self.admits(TokenHash::of(token), now) {
                 true => Ok(()),
                 false => Err(Refusal::unauthorized("the access token is unknown or has expired")),
             };
         }
-        let Some(session) = self.session(&parts.headers) else {
+        let Some(session) = self.session(&parts.headers, now) else {
             let refusal = Refusal::unauthorized("the request has neither a token nor a session");
             return Err(refusal.hint(match self.prints_url() {
                 true => {
@@ -158,7 +160,8 @@ impl Access {
     /// Opens a session if `token` is valid at `now`, else refuses with 401. Returns the value of `Set-Cookie`. If there
     /// are [`MAX_SESSIONS`], the oldest one ends.
     pub(super) fn open_session(&self, token: &str, now: Timestamp) -> Result<HeaderValue, Refusal> {
-        if !self.admits(token, now) {
+        let hash = TokenHash::of(token);
+        if !self.admits(hash, now) {
             return Err(Refusal::unauthorized("the access token is unknown or has expired"));
         }
         let session = Token::generate().map_err(|_| Refusal::internal())?;
@@ -166,26 +169,25 @@ impl Access {
         if sessions.len() >= MAX_SESSIONS {
             sessions.pop_front();
         }
-        sessions.push_back(TokenHash::of(session.as_str()));
+        sessions.push_back(Session { cookie: TokenHash::of(session.as_str()), token: hash });
         let secure = if self.scheme == "https" { "; Secure" } else { "" };
         let cookie =
             format!("{}={}; Path=/; HttpOnly; SameSite=Strict{secure}", self.cookie, session.as_str());
         HeaderValue::from_str(&cookie).map_err(|_| Refusal::internal())
     }
 
-    /// Returns true if `token` is that of this run, or a known one that has not expired at `now`. Compares hashes in
-    /// constant time.
-    fn admits(&self, token: &str, now: Timestamp) -> bool {
-        let hash = TokenHash::of(token);
+    /// Returns true if `hash` is that of the token of this run, or of a known one that has not expired at `now`.
+    /// Compares hashes in constant time.
+    fn admits(&self, hash: TokenHash, now: Timestamp) -> bool {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
         let of_record = |record: &TokenRecord| record.hash == hash && record.is_valid(now);
         let is_known = tokens.iter().fold(false, |is_known, record| is_known | of_record(record));
         is_known | (self.run == Some(hash))
     }
 
-    /// Returns true if one of the first four session cookies is that of an open session, false if none is; `None`
-    /// without a session cookie.
-    fn session(&self, headers: &HeaderMap) -> Option<bool> {
+    /// Returns true if one of the first four session cookies is that of a session whose token is still valid at `now`,
+    /// false if none is; `None` without a session cookie.
+    fn session(&self, headers: &HeaderMap, now: Timestamp) -> Option<bool> {
         let cookies = headers.get_all(header::COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
         let cookies = cookies.flat_map(|cookies| cookies.split(';'));
         let own = cookies.filter_map(|cookie| cookie.trim().strip_prefix(&*self.cookie)?.strip_prefix('='));
@@ -193,9 +195,11 @@ impl Access {
         let mut hashes = own.take(4).map(TokenHash::of).peekable();
         hashes.peek()?;
         let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(hashes.fold(false, |is_open, hash| {
-            sessions.iter().fold(is_open, |is_open, session| is_open | (*session == hash))
-        }))
+        let opened_by = hashes.fold(None, |found, hash| {
+            let token = |session: &Session| (session.cookie == hash).then_some(session.token);
+            sessions.iter().fold(found, |found, session| token(session).or(found))
+        });
+        Some(opened_by.is_some_and(|token| self.admits(token, now)))
     }
 }
 

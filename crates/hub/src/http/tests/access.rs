@@ -167,13 +167,21 @@ async fn static_tokens_are_valid_until_they_expire_or_are_revoked() {
     assert_eq!(status(&router, &headers).await, 200);
     let body = json!({ "token": token.as_str() }).to_string();
     let (_, answered) = ask(&router, Method::POST, "/api/v1/session", &headers, &body).await;
-    assert!(answered["set-cookie"].to_str().unwrap().ends_with("; SameSite=Strict; Secure"));
+    let cookie = answered["set-cookie"].to_str().unwrap();
+    assert!(cookie.ends_with("; SameSite=Strict; Secure"));
+    let (cookie, _) = cookie.split_once(';').unwrap();
+    let session = [("host", "hub.example.com"), ("cookie", cookie), ("sec-fetch-site", "same-origin")];
+    assert_eq!(status(&router, &session).await, 200);
     fleet.pass(60);
-    assert_eq!(status(&router, &headers).await, 401);
-    hub.access.as_ref().unwrap().set_tokens(vec![token.record("ci", start)]);
-    assert_eq!(status(&router, &headers).await, 200);
-    hub.access.as_ref().unwrap().set_tokens(Vec::new());
-    assert_eq!(status(&router, &headers).await, 401);
+    assert_eq!((status(&router, &headers).await, status(&router, &session).await), (401, 401));
+    let access = hub.access.as_ref().unwrap();
+    access.set_tokens(vec![token.record("ci", start)]);
+    assert_eq!((status(&router, &headers).await, status(&router, &session).await), (200, 200));
+    // Another token ends no session.
+    access.set_tokens(vec![token.record("ci", start), Token::generate().unwrap().record("more", start)]);
+    assert_eq!(status(&router, &session).await, 200);
+    access.set_tokens(Vec::new());
+    assert_eq!((status(&router, &headers).await, status(&router, &session).await), (401, 401));
 }
 
 /// Only a hub on loopback prints a URL.
