@@ -519,8 +519,8 @@ impl Received {
         self.apps.keys().map(|app| &**app)
     }
 
-    /// Returns the identity of an app as this state holds it, so that others can share it; `None` if the source reported
-    /// no half of the app.
+    /// Returns the identity of an app as this state holds it, so that others can share it; `None` if the source
+    /// reported no half of the app.
     pub fn identity(&self, app: &AppId) -> Option<&Arc<AppId>> {
         self.apps.get_key_value(app).map(|(app, _)| app)
     }

@@ -2,7 +2,8 @@
 //!
 //! The bench `hub_cost` of `taffrail-hub` runs twice: as the hub, whose cost is read from the kernel, and as the
 //! writer, which reports a fleet through a Unix socket, reads from the hub by HTTP, and compares each answer with one
-//! of its own, which it finds by looking at every app. Decoding the reports is part of the hub's cost, and making them is not.
+//! of its own, which it finds by looking at every app. Decoding the reports is part of the hub's cost, and making them
+//! is not.
 //!
 //! The bars hold for 1,000,000 rows, and for a core for each of the two. A figure beyond its bar is printed as missed
 //! and fails nothing, because a busy machine shows in it; a wrong answer fails.
