@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 
-use taffrail_api::report::{HalfBody, MAX_LABELS, MAX_NAME};
+use taffrail_api::report::HalfBody;
 use taffrail_apps::Source;
 
 /// The number of parts up to which unused ones are not searched.
@@ -52,22 +52,14 @@ impl SharedParts {
     /// keeps.
     pub(crate) fn share(&mut self, body: &mut HalfBody) {
         let HalfBody::Declared(body) = body else { return };
-        if let Some(source) = body.source.as_mut().filter(|source| is_short(source)) {
+        let (has_short_source, has_short_labels) = (body.has_short_source(), body.has_short_labels());
+        if let Some(source) = body.source.as_mut().filter(|_| has_short_source) {
             self.sources.share(source);
         }
-        let is_kept = |text: &String| text.len() <= MAX_NAME;
-        let labels = &mut body.labels;
-        if labels.len() <= MAX_LABELS && labels.iter().all(|(name, value)| is_kept(name) && is_kept(value)) {
-            self.labels.share(labels);
+        if has_short_labels {
+            self.labels.share(&mut body.labels);
         }
     }
-}
-
-/// Returns true if no text of a source is longer than a hub keeps.
-fn is_short(source: &Source) -> bool {
-    let Source { kind, namespace, name, url, path, reference } = source;
-    let texts = [namespace, name, url, path, reference].into_iter().flatten();
-    texts.chain([kind]).all(|text| text.len() <= MAX_NAME)
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use crate::ErrorRow;
 pub const MAX_NAME: usize = 512;
 
 /// The maximum number of labels that are kept of an app, the first by name; the others are dropped.
-pub const MAX_LABELS: usize = 64;
+const MAX_LABELS: usize = 64;
 
 /// The maximum number of problems that are kept of a declared half, the first ones, which are the worst; the others are
 /// dropped.
@@ -38,9 +38,9 @@ pub(super) trait Limited {
 }
 
 impl HalfBody {
-    /// Cuts messages to 4 KiB and other texts to [`MAX_NAME`]; drops labels beyond [`MAX_LABELS`] or with longer names
-    /// or values, problems beyond 16, and syncs beyond [`MAX_SYNCS`]. Returns true if it cut or dropped anything,
-    /// dropped syncs aside.
+    /// Cuts messages to 4 KiB and other texts to [`MAX_NAME`]; drops labels beyond 64 or with longer names or values,
+    /// problems beyond 16, and syncs beyond [`MAX_SYNCS`]. Returns true if it cut or dropped anything, dropped syncs
+    /// aside.
     pub fn limit(&mut self) -> bool {
         match self {
             HalfBody::Declared(declared) => declared.limit(),
@@ -56,15 +56,37 @@ impl AppId {
     }
 }
 
+impl DeclaredHalf {
+    /// Returns true if [`HalfBody::limit`] would keep all labels.
+    pub fn has_short_labels(&self) -> bool {
+        self.labels.len() <= MAX_LABELS && self.labels.iter().all(is_short_label)
+    }
+
+    /// Returns true if there is no source, or no text of it is longer than [`MAX_NAME`].
+    pub fn has_short_source(&self) -> bool {
+        self.source.as_deref().is_none_or(is_short_source)
+    }
+}
+
+fn is_short_label((name, value): (&String, &String)) -> bool {
+    name.len() <= MAX_NAME && value.len() <= MAX_NAME
+}
+
+fn is_short_source(source: &Source) -> bool {
+    let Source { kind, namespace, name, url, path, reference } = source;
+    let texts = [namespace, name, url, path, reference].into_iter().flatten();
+    texts.chain([kind]).all(|text| text.len() <= MAX_NAME)
+}
+
 impl Limited for DeclaredHalf {
     fn limit(&mut self) -> bool {
+        let has_short_labels = self.has_short_labels();
         let DeclaredHalf { key, target, sync, source, labels, message, own, problems, syncs, .. } = self;
         let count = labels.len();
-        let is_short = |text: &String| text.len() <= MAX_NAME;
         // Most labels are short, and shared with other halves.
-        if count > MAX_LABELS || !labels.iter().all(|(name, value)| is_short(name) && is_short(value)) {
+        if !has_short_labels {
             let labels = Arc::make_mut(labels);
-            labels.retain(|name, value| is_short(name) && is_short(value));
+            labels.retain(|name, value| is_short_label((name, value)));
             while labels.len() > MAX_LABELS {
                 labels.pop_last();
             }
@@ -118,10 +140,7 @@ impl Limited for SyncAttempt {
 
 impl Limited for Arc<Source> {
     fn limit(&mut self) -> bool {
-        let Source { kind, namespace, name, url, path, reference } = &**self;
-        let texts = [namespace, name, url, path, reference].into_iter().flatten();
-        let is_long = texts.chain([kind]).any(|text| text.len() > MAX_NAME);
-        is_long && Arc::make_mut(self).limit()
+        !is_short_source(self) && Arc::make_mut(self).limit()
     }
 }
 

@@ -36,7 +36,7 @@ pub use digest::{Buckets, is_in};
 pub use exchange::{SourceMessage, SourceReply};
 pub use half::{DeclaredHalf, Half, HalfBody, HalfId, HalfSide, NotLive, ObservedHalf, Speaker, halves};
 pub use join::{ClusterView, HeldHalf, join, last_health, speaker};
-pub use limits::{MAX_LABELS, MAX_NAME};
+pub use limits::MAX_NAME;
 pub use liveness::{LIVE, LOST, Liveness};
 pub use mark::{HalfChange, HalfMark};
 #[doc(hidden)]
