@@ -104,7 +104,7 @@ fn uuid(text: &[u8]) -> Option<u128> {
 /// Formats the UID as a UUID.
 impl fmt::Display for Uid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The UIDs of whole clusters are written, each several times as fast as by `write!`.
+        // The evidence of each object that is judged names UIDs: digits are written without a formatter.
         let mut text = [b'-'; 36];
         let places = text.iter_mut().enumerate().filter(|(at, _)| !HYPHENS.contains(at));
         let digits = self.0.iter().flat_map(|half| (0..16).map(move |at| half >> (60 - 4 * at) & 0xf));

@@ -162,7 +162,7 @@ fn read(console: &Console) -> Result<(Cli, Config), CommandError> {
     let config = match matches.subcommand_name() {
         Some("completion") => Config::default(),
         _ => Config::load(
-            LazyCell::<_>::new(program::command),
+            LazyCell::new(program::command),
             file.map(PathBuf::as_path),
             |name| std::env::var_os(name),
             std::env::home_dir(),

@@ -1,4 +1,4 @@
-//! Who is trusted by the settings: Argo CDs, and the homes of rules.
+//! The Argo CDs and the homes of rules that the settings trust.
 
 use std::fs;
 
