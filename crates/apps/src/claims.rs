@@ -42,9 +42,9 @@ pub(crate) struct ClaimIndex {
     /// The claims on declared objects, sorted by the hash of the object, for binary search.
     declared: Vec<Claim>,
     hooks: Vec<Claim>,
-    /// The indices of the apps that write a mark, by the mark and the cluster of their objects; of apps that
+    /// The indices of the apps that write a mark, by the cluster of their objects and the mark; of apps that
     /// [`is_alike`] does not distinguish, only the first.
-    named: HashMap<(usize, Mark), Vec<usize>>,
+    named: HashMap<usize, HashMap<Mark, Vec<usize>>>,
     /// The label keys by which any of the apps tracks its objects, and [`INSTANCE_LABEL`] before them.
     labels: Vec<String>,
 }
@@ -66,7 +66,7 @@ impl ClaimIndex {
             index.declared.extend(declared);
             index.hooks.extend(hooks);
             for mark in &app.claimant.marks {
-                let named = index.named.entry((cluster, mark.clone())).or_default();
+                let named = index.named.entry(cluster).or_default().entry(mark.clone()).or_default();
                 let is_known = |known: &usize| apps.get(*known).is_some_and(|known| is_alike(known, app));
                 if !named.iter().any(is_known) {
                     named.push(place);
@@ -204,7 +204,8 @@ impl<'a> Claims<'a> {
         mark: &'s Mark,
         marks: &[Mark],
     ) -> impl Iterator<Item = &'a Declaration> + use<'s, 'a> {
-        let named = self.index.named.get(&(cluster, mark.clone())).into_iter().flatten();
+        let of_cluster = self.index.named.get(&cluster);
+        let named = of_cluster.and_then(|named| named.get(mark)).into_iter().flatten();
         // A HelmRelease is found by the mark of helm-controller: others with the same release name are not
         // meant.
         let of_another = marks.iter().any(|it| it.is_of_helm_release() && it != mark);
@@ -370,7 +371,7 @@ mod tests {
         let apps = (0..100).map(|at| app("aaa", at)).chain((0..100).map(|at| app("bbb", at)));
         let apps: Vec<_> = apps.map(Arc::new).collect();
         let claims = ClaimIndex::of(&apps);
-        let most = claims.named.values().map(Vec::len).max();
+        let most = claims.named.values().flat_map(HashMap::values).map(Vec::len).max();
         assert_eq!(most, Some(2));
     }
 }

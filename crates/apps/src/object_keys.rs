@@ -47,7 +47,13 @@ impl From<Vec<ObjectKey>> for ObjectKeys {
 
 impl FromIterator<ObjectKey> for ObjectKeys {
     fn from_iter<I: IntoIterator<Item = ObjectKey>>(keys: I) -> ObjectKeys {
-        ObjectKeys(Arc::new(keys.into_iter().map(Arc::new).collect()))
+        keys.into_iter().map(Arc::new).collect()
+    }
+}
+
+impl FromIterator<Arc<ObjectKey>> for ObjectKeys {
+    fn from_iter<I: IntoIterator<Item = Arc<ObjectKey>>>(keys: I) -> ObjectKeys {
+        ObjectKeys(Arc::new(keys.into_iter().collect()))
     }
 }
 

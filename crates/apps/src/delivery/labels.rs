@@ -1,12 +1,11 @@
 //! Apps without a delivery tool: groups of objects that no tool declares and whose labels name the same app.
 
-use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::str::FromStr;
 use std::sync::Arc;
 
 use taffrail_object::json::Value;
-use taffrail_object::{GroupKind, Object, ObjectKey, ObjectKeyRef};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::Observed;
 
 use super::Declaration;
@@ -128,22 +127,13 @@ pub(crate) const HELM_RELEASE: &str = "helm.toolkit.fluxcd.io/name";
 /// group names; it counts the rest.
 const MOST_NAMED: usize = 3;
 
-/// An object of a label group, without the namespace, which all objects of the group share.
-///
-/// A cluster may have 100,000 of them, so those of one kind share its name. They sort like their keys.
+/// An object of a label group. They sort like their keys.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct GroupMember {
-    kind: Arc<GroupKind>,
-    name: Box<str>,
+    /// The key, shared with the row of the group: a cluster may have 100,000 of them.
+    key: Arc<ObjectKey>,
     /// The app that the object's marks name although that app does not have it.
     named: Option<Arc<Named>>,
-}
-
-impl GroupMember {
-    /// Compares the key of the object with another one in its namespace.
-    fn order(&self, key: ObjectKeyRef<'_>) -> Ordering {
-        (&*self.kind.group, &*self.kind.kind, &*self.name).cmp(&(key.group, key.kind, key.name))
-    }
 }
 
 /// The objects of one label group, sorted: undeclared objects of a namespace with the same app label.
@@ -210,20 +200,14 @@ impl LabelGroups {
     /// marks name.
     pub(crate) fn insert(&mut self, key: &ObjectKey, app: String, named: Option<Named>) {
         let LabelGroup(members) = self.groups.entry((key.namespace.clone(), app)).or_default();
-        let at = members.partition_point(|own| own.order(key.as_ref()) == Ordering::Less);
-        let is_same = |own: &&GroupMember| own.kind.group == key.group && own.kind.kind == key.kind;
-        let beside = [at.checked_sub(1), Some(at)].into_iter().flatten();
-        let known = beside.filter_map(|at| members.get(at)).find(is_same).map(|own| own.kind.clone());
-        let kind = known.unwrap_or_else(|| Arc::new(key.group_kind()));
-        members.insert(at, GroupMember { kind, name: (*key.name).into(), named: named.map(Arc::new) });
+        let at = members.partition_point(|own| *own.key < *key);
+        members.insert(at, GroupMember { key: Arc::new(key.clone()), named: named.map(Arc::new) });
     }
 
     /// Adds the objects of a whole cluster, each with its app and the other app that its marks name.
     pub(crate) fn fill(&mut self, found: Vec<(ObjectKeyRef<'_>, String, Option<Named>)>) {
-        let mut kinds: HashMap<(&str, &str), Arc<GroupKind>> = HashMap::new();
         let mut all_named: HashSet<Arc<Named>> = HashSet::new();
         for (key, app, named) in found {
-            let kind = kinds.entry((key.group, key.kind)).or_insert_with(|| Arc::new(key.group_kind()));
             let named = named.map(|named| match all_named.get(&named) {
                 Some(known) => known.clone(),
                 None => {
@@ -233,7 +217,7 @@ impl LabelGroups {
                 }
             });
             let LabelGroup(members) = self.groups.entry((key.namespace.to_owned(), app)).or_default();
-            members.push(GroupMember { kind: kind.clone(), name: key.name.into(), named });
+            members.push(GroupMember { key: Arc::new(key.to_owned()), named });
         }
         // Each group by itself: comparing the keys of a whole cluster takes longer than all else here.
         for LabelGroup(members) in self.groups.values_mut() {
@@ -248,7 +232,7 @@ impl LabelGroups {
     pub(crate) fn remove(&mut self, key: &ObjectKey, app: &str) -> Option<Option<Named>> {
         let place = (key.namespace.clone(), app.to_owned());
         let LabelGroup(members) = self.groups.get_mut(&place)?;
-        let at = members.binary_search_by(|own| own.order(key.as_ref())).ok()?;
+        let at = members.binary_search_by(|own| (*own.key).cmp(key)).ok()?;
         let GroupMember { named, .. } = members.remove(at);
         if members.is_empty() {
             self.groups.remove(&place);
@@ -295,10 +279,7 @@ impl LabelGroups {
             *marked.entry(named).or_default() += 1;
         }
         let message = says(&marked);
-        let key = |GroupMember { kind, name, .. }: &GroupMember| {
-            ObjectKey::new(&*kind.group, &*kind.kind, namespace, &**name)
-        };
-        let objects: ObjectKeys = members.iter().map(key).collect();
+        let objects: ObjectKeys = members.iter().map(|member| member.key.clone()).collect();
         let (namespace, name) = (namespace.to_owned(), name.to_owned());
         Declaration {
             message,
