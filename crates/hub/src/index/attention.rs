@@ -65,7 +65,7 @@ impl FleetView {
                 });
                 (group, dark.0, None)
             } else {
-                if summary.severity.is_none() {
+                if summary.class.severity.is_none() {
                     return;
                 }
                 let Some(problem) = worst_problem(pair) else { return };

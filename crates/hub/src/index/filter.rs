@@ -10,8 +10,9 @@ use taffrail_api::filter::{StatusFilter, SyncFilter};
 use taffrail_apps::{Axis, Delivery};
 use taffrail_object::LabelSelector;
 
+use super::classes::{CountedClass, PairClasses};
 use super::names::{NameId, contains};
-use super::pair::{Pair, Place, Summary, lasting_problems};
+use super::pair::{Pair, PairClass, Place, Summary, lasting_problems};
 use super::published::PublishedCluster;
 use super::view::{FleetView, PairNow};
 
@@ -100,7 +101,8 @@ pub(crate) struct PreparedFilter<'f> {
 /// A [`PreparedFilter`] applied to the pairs that one cluster shows.
 pub(crate) struct InCluster<'p> {
     prepared: &'p PreparedFilter<'p>,
-    place: Place,
+    /// The present state of the pairs of each class, by its number; `None` for a class whose pairs cannot match.
+    states: Vec<Option<PairNow>>,
     /// True if the filter's clusters include this one.
     is_admitted: bool,
     /// True if the filter has no text, or the cluster's name contains it: then no pair needs a text search.
@@ -167,7 +169,7 @@ impl AppFilter {
         let cluster = view.fleet().cluster(place)?;
         let is_named = || {
             let app = &pair.app.app;
-            self.names_nothing() || self.admits_name(summary.delivery, &app.namespace, &app.name)
+            self.names_nothing() || self.admits_name(summary.class.delivery, &app.namespace, &app.name)
         };
         let is_found = || {
             let text = self.text.to_lowercase();
@@ -177,50 +179,51 @@ impl AppFilter {
                 || names.into_iter().any(|name| contains(name, &text))
                 || is_told(pair, &text)
         };
+        let now = self.admits_class(view, place, &summary.class)?;
         let is_admitted = self.admits_cluster(view, cluster);
-        self.judge(view, place, (pair, summary), is_admitted, is_named, is_found)
+        self.admits_pair((pair, summary), is_admitted, is_named, is_found).then_some(now)
     }
 
-    /// Returns the present state of a pair if it meets all conditions, else `None`. The caller says if the cluster
-    /// (`is_admitted`, ignored if the target is unknown), the delivery, namespace and name (`is_named`) and the text
-    /// (`is_found`) do.
-    ///
-    /// Takes the `Arc` of the pair: of a plain reference the compiler may read before a condition needs it, and most
-    /// pairs are decided by their summaries alone. That read took two thirds of the time of a page.
-    fn judge(
-        &self,
-        view: &FleetView,
-        place: Place,
-        (pair, summary): (&Arc<Pair>, &Summary),
-        is_admitted: bool,
-        is_named: impl FnOnce() -> bool,
-        is_found: impl FnOnce() -> bool,
-    ) -> Option<PairNow> {
-        let AppFilter { status, problems, sync, suspended, labels, clusters, .. } = self;
-        let now = view.now(place, summary);
+    /// Returns the present state of the pairs of a class if it meets the conditions on status, problems, sync, delivery
+    /// and suspension, else `None`.
+    fn admits_class(&self, view: &FleetView, place: Place, class: &PairClass) -> Option<PairNow> {
+        let AppFilter { status, problems, sync, deliveries, suspended, .. } = self;
+        let now = view.now(place, class);
         let has_problem = |axes: &BTreeSet<Axis>| match axes.is_empty() {
             true => !now.axes.is_empty(),
             false => axes.iter().any(|axis| now.axes.has(*axis)),
         };
+        let matches = (!suspended || class.is_suspended)
+            && (deliveries.is_empty() || deliveries.contains(&class.delivery))
+            && status.as_ref().is_none_or(|it| it.admits_row(now.effective, now.is_pressing()))
+            && sync.as_ref().is_none_or(|it| it.admits_state(class.delivery, now.sync, class.is_suspended))
+            && problems.as_ref().is_none_or(has_problem);
+        matches.then_some(now)
+    }
+
+    /// Returns true if a pair meets the other conditions than [`admits_class`](AppFilter::admits_class). The caller says
+    /// if the cluster (`is_admitted`, ignored if the target is unknown), the delivery, namespace and name (`is_named`)
+    /// and the text (`is_found`) do.
+    ///
+    /// Takes the `Arc` of the pair: of a plain reference the compiler may read before a condition needs it, and most
+    /// pairs are decided by their summaries alone. That read took two thirds of the time of a page.
+    fn admits_pair(
+        &self,
+        (pair, summary): (&Arc<Pair>, &Summary),
+        is_admitted: bool,
+        is_named: impl FnOnce() -> bool,
+        is_found: impl FnOnce() -> bool,
+    ) -> bool {
+        let AppFilter { labels, clusters, .. } = self;
         let label = |selector: &LabelSelector| {
             let labels = &pair.declared.body.labels;
             selector.matches(|key| labels.get(key).map(|value| Cow::Borrowed(value.as_str())))
         };
-        let is_in = match summary.is_stray {
+        let is_in = match summary.class.is_stray {
             true => clusters.is_empty() || clusters.contains(&pair.declared.body.target.0),
             false => is_admitted,
         };
-        let matches = is_in
-            && (!suspended || summary.is_suspended)
-            && status.as_ref().is_none_or(|it| it.admits_row(now.effective, now.is_pressing()))
-            && sync
-                .as_ref()
-                .is_none_or(|it| it.admits_state(summary.delivery, now.sync, summary.is_suspended))
-            && problems.as_ref().is_none_or(has_problem)
-            && is_named()
-            && labels.as_ref().is_none_or(label)
-            && is_found();
-        matches.then_some(now)
+        is_in && is_named() && labels.as_ref().is_none_or(label) && is_found()
     }
 }
 
@@ -231,8 +234,7 @@ fn is_told(pair: &Pair, text: &str) -> bool {
 }
 
 impl PreparedFilter<'_> {
-    /// Applies the filter to the cluster at `place`; `None` if the filter does not admit the cluster and no pair there
-    /// has an unknown target.
+    /// Applies the filter to the cluster at `place`; `None` if no pair there can match.
     pub(crate) fn within<'p>(
         &'p self,
         view: &FleetView,
@@ -243,34 +245,64 @@ impl PreparedFilter<'_> {
         if !is_admitted && cluster.pairs.strays == 0 {
             return None;
         }
+        let state = |it: &CountedClass| {
+            let has_pairs = it.pairs > 0 && (is_admitted || it.class.is_stray);
+            has_pairs.then(|| self.filter.admits_class(view, place, &it.class)).flatten()
+        };
+        let states: Vec<Option<PairNow>> = cluster.pairs.classes.iter().map(state).collect();
+        if states.iter().all(Option::is_none) {
+            return None;
+        }
         let is_found = self.text.is_empty() || contains(view.name(cluster), &self.text);
-        Some(InCluster { prepared: self, place, is_admitted, is_found })
+        Some(InCluster { prepared: self, states, is_admitted, is_found })
     }
 
     fn is_named(&self, summary: &Summary) -> bool {
-        let AppFilter { deliveries, namespaces, names, .. } = self.filter;
+        let AppFilter { namespaces, names, .. } = self.filter;
         let is_called = |(delivery, namespace, name): &(Option<Delivery>, Option<NameId>, NameId)| {
             *name == summary.name
                 && namespace.is_none_or(|namespace| namespace == summary.namespace)
-                && delivery.is_none_or(|delivery| delivery == summary.delivery)
+                && delivery.is_none_or(|delivery| delivery == summary.class.delivery)
         };
-        (deliveries.is_empty() || deliveries.contains(&summary.delivery))
-            && (namespaces.is_empty() || self.namespaces.contains(&summary.namespace))
+        (namespaces.is_empty() || self.namespaces.contains(&summary.namespace))
             && (names.is_empty() || self.names.iter().any(is_called))
     }
 }
 
 impl InCluster<'_> {
+    /// Returns the present state of the pairs of the class with this number; `None` if they cannot match.
+    fn state(&self, number: u32) -> Option<PairNow> {
+        self.states.get(number as usize).copied().flatten()
+    }
+
+    /// Iterates over the classes whose pairs may match, each with the number of its pairs and their present state.
+    pub(crate) fn classes<'c>(
+        &'c self,
+        classes: &'c PairClasses,
+    ) -> impl Iterator<Item = (&'c CountedClass, PairNow)> {
+        classes.iter().zip(&self.states).filter_map(|(counted, state)| Some((counted, (*state)?)))
+    }
+
+    /// Returns true if the class of a pair decides whether it matches.
+    pub(crate) fn is_decided(&self, classes: &PairClasses) -> bool {
+        let AppFilter { labels, clusters, namespaces, names, .. } = self.prepared.filter;
+        let mut classes = classes.iter();
+        let is_in = clusters.is_empty() || !classes.any(|it| it.pairs > 0 && it.class.is_stray);
+        let is_any = namespaces.is_empty() && names.is_empty() && labels.is_none();
+        is_in && is_any && self.is_found
+    }
+
     /// Returns the present state of a pair of this cluster if it matches, else `None`.
-    pub(crate) fn admits(&self, view: &FleetView, pair: &Arc<Pair>, summary: &Summary) -> Option<PairNow> {
+    pub(crate) fn admits(&self, pair: &Arc<Pair>, summary: &Summary) -> Option<PairNow> {
         let prepared = self.prepared;
+        let now = self.state(summary.number)?;
         let has = |name: NameId| prepared.named.get(name as usize).copied().unwrap_or_default();
         let is_found = || {
             let is_found = self.is_found || has(summary.key) || has(summary.namespace) || has(summary.name);
             // A pair without a problem has no message to search.
-            is_found || (summary.severity.is_some() && is_told(pair, &prepared.text))
+            is_found || (summary.class.severity.is_some() && is_told(pair, &prepared.text))
         };
         let is_named = || prepared.is_named(summary);
-        prepared.filter.judge(view, self.place, (pair, summary), self.is_admitted, is_named, is_found)
+        prepared.filter.admits_pair((pair, summary), self.is_admitted, is_named, is_found).then_some(now)
     }
 }

@@ -11,7 +11,7 @@ use taffrail_status::rollup::Counts;
 
 use super::filter::AppFilter;
 use super::names::NameId;
-use super::pair::{Pair, Place, Summary, worst_problem};
+use super::pair::{Pair, PairClass, Place, Summary, worst_problem};
 use super::view::{FleetView, PairNow};
 
 /// The value by which apps are grouped.
@@ -60,8 +60,7 @@ impl FleetView {
     /// of that value.
     pub(crate) fn groups(&self, filter: &AppFilter, by: GroupBy) -> Vec<AppGroup> {
         let mut groups: FxHashMap<Value<'_>, AppGroup> = FxHashMap::default();
-        self.each(filter, |(place, _), pair, summary, now| {
-            let value = self.value(by, place, pair, summary, now);
+        let mut count = |value, now: PairNow, pairs| {
             let empty = || AppGroup {
                 group: String::new(),
                 apps: 0,
@@ -72,17 +71,35 @@ impl FleetView {
                 lost: 0,
             };
             let group = groups.entry(value).or_insert_with(empty);
-            group.apps += 1;
-            group.problems += usize::from(now.is_pressing());
-            group.counts.add(now.effective);
+            group.apps += pairs;
+            group.problems += if now.is_pressing() { pairs } else { 0 };
+            group.counts.add_many(now.effective, pairs);
             match now.observed {
                 FreshnessState::Live => {
                     group.worst = Some(group.worst.map_or(now.effective, |worst| worst.min(now.effective)));
                 }
-                FreshnessState::Stale => group.stale += 1,
-                FreshnessState::Lost => group.lost += 1,
+                FreshnessState::Stale => group.stale += pairs,
+                FreshnessState::Lost => group.lost += pairs,
             }
-        });
+        };
+        let prepared = filter.prepare(self);
+        for (place, cluster) in self.fleet().all() {
+            let Some(within) = prepared.within(self, place, cluster) else { continue };
+            let classes = &cluster.pairs.classes;
+            let of_classes: Option<Vec<_>> = within
+                .classes(classes)
+                .map(|(it, now)| Some((class_value(by, place, &it.class, now)?, now, it.pairs)))
+                .collect();
+            match of_classes.filter(|_| within.is_decided(classes)) {
+                Some(values) => values.into_iter().for_each(|(value, now, pairs)| count(value, now, pairs)),
+                None => {
+                    for (pair, summary) in cluster.pairs.iter() {
+                        let Some(now) = within.admits(pair, summary) else { continue };
+                        count(value(by, place, pair, summary, now), now, 1);
+                    }
+                }
+            }
+        }
         // Different numbers may stand for one text: two clusters may have one name.
         let mut told: BTreeMap<Cow<'_, str>, AppGroup> = BTreeMap::new();
         for (value, group) in groups {
@@ -102,44 +119,51 @@ impl FleetView {
         }
         told.into_values().collect()
     }
+}
 
-    fn value<'v>(
-        &self,
-        by: GroupBy,
-        place: Place,
-        pair: &'v Pair,
-        summary: &Summary,
-        now: PairNow,
-    ) -> Value<'v> {
-        match by {
-            GroupBy::Cluster if summary.is_stray => Value::Text(pair.declared.body.target.0.as_str().into()),
-            GroupBy::Cluster => Value::Cluster(place),
-            GroupBy::Home => Value::Cluster(summary.home.cluster),
-            GroupBy::Namespace => Value::Name(summary.namespace),
-            GroupBy::Name => Value::Name(summary.name),
-            GroupBy::Key => Value::Name(summary.key),
-            GroupBy::Delivery => Value::Word(summary.delivery.as_str()),
-            GroupBy::Status => Value::Word(now.effective.as_str()),
-            GroupBy::Sync => Value::Word(now.sync.as_str()),
-            GroupBy::Problem => {
-                let axis = match (now.is_dark(), summary.severity) {
-                    (true, _) => Some(Axis::Freshness),
-                    (false, None) => None,
-                    (false, Some(_)) => worst_problem(pair).map(|problem| problem.axis),
-                };
-                Value::Word(match axis {
-                    None => "",
-                    Some(Axis::Freshness) => "freshness",
-                    Some(Axis::Health) => "health",
-                    Some(Axis::Sync) => "sync",
-                    Some(Axis::Source) => "source",
-                })
-            }
-            GroupBy::Source => {
-                Value::Text(pair.declared.body.source.as_deref().map(source).unwrap_or_default())
-            }
+/// Returns the value that all pairs of a class share; `None` if they may differ.
+fn class_value(by: GroupBy, place: Place, class: &PairClass, now: PairNow) -> Option<Value<'static>> {
+    match by {
+        GroupBy::Cluster => (!class.is_stray).then_some(Value::Cluster(place)),
+        GroupBy::Home => Some(Value::Cluster(class.home.cluster)),
+        GroupBy::Delivery => Some(Value::Word(class.delivery.as_str())),
+        GroupBy::Status => Some(Value::Word(now.effective.as_str())),
+        GroupBy::Sync => Some(Value::Word(now.sync.as_str())),
+        GroupBy::Problem => match (now.is_dark(), class.severity) {
+            (true, _) => Some(axis_value(Some(Axis::Freshness))),
+            (false, None) => Some(axis_value(None)),
+            (false, Some(_)) => class.axes.single().map(|axis| axis_value(Some(axis))),
+        },
+        GroupBy::Namespace | GroupBy::Name | GroupBy::Key | GroupBy::Source => None,
+    }
+}
+
+fn value<'v>(by: GroupBy, place: Place, pair: &'v Pair, summary: &Summary, now: PairNow) -> Value<'v> {
+    if let Some(value) = class_value(by, place, &summary.class, now) {
+        return value;
+    }
+    let declared = &*pair.declared.body;
+    match by {
+        GroupBy::Namespace => Value::Name(summary.namespace),
+        GroupBy::Name => Value::Name(summary.name),
+        GroupBy::Key => Value::Name(summary.key),
+        GroupBy::Source => Value::Text(declared.source.as_deref().map(source).unwrap_or_default()),
+        GroupBy::Problem => axis_value(worst_problem(pair).map(|problem| problem.axis)),
+        // Only a cluster that the fleet does not have is no value of a class.
+        GroupBy::Cluster | GroupBy::Home | GroupBy::Delivery | GroupBy::Status | GroupBy::Sync => {
+            Value::Text(declared.target.0.as_str().into())
         }
     }
+}
+
+fn axis_value(axis: Option<Axis>) -> Value<'static> {
+    Value::Word(match axis {
+        None => "",
+        Some(Axis::Freshness) => "freshness",
+        Some(Axis::Health) => "health",
+        Some(Axis::Sync) => "sync",
+        Some(Axis::Source) => "source",
+    })
 }
 
 /// The value that the apps of a group share.

@@ -47,7 +47,7 @@ impl FleetView {
         let mut is_used = vec![false; names.len()];
         // An app whose target is not known has no column.
         self.each(filter, |(place, _), _, summary, _| {
-            if let Some(is_used) = is_used.get_mut(summary.key as usize).filter(|_| !summary.is_stray) {
+            if let Some(is_used) = is_used.get_mut(summary.key as usize).filter(|_| !summary.class.is_stray) {
                 *is_used |= columns_omitted == 0 || places.contains_key(&place);
             }
         });
@@ -63,7 +63,7 @@ impl FleetView {
         let empty = (Matrix::EMPTY as u8, u8::MAX);
         let mut grid: Vec<Vec<(u8, u8)>> = vec![vec![empty; columns.len()]; keys.len()];
         self.each(filter, |(place, _), _, summary, now| {
-            let row = rows.get(&summary.key).filter(|_| !summary.is_stray);
+            let row = rows.get(&summary.key).filter(|_| !summary.class.is_stray);
             let (Some(row), Some(column)) = (row, places.get(&place)) else { return };
             let Some(cell) = grid.get_mut(*row).and_then(|row| row.get_mut(*column)) else { return };
             let rank = now.effective as u8 + if now.is_pressing() { 0 } else { 16 };

@@ -5,6 +5,7 @@
 
 mod attention;
 mod change_log;
+mod classes;
 mod coverage;
 mod filter;
 mod groups;

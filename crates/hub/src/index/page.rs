@@ -8,8 +8,10 @@ use taffrail_api::filter::SortField;
 use taffrail_api::report::AppId;
 use taffrail_status::rollup::Counts;
 
-use super::filter::AppFilter;
+use super::classes::CountedClass;
+use super::filter::{AppFilter, InCluster};
 use super::pair::{Pair, Place, Summary, order};
+use super::published::PublishedCluster;
 use super::view::{FleetView, PairNow};
 
 /// The sort key of an app for one sort field, with all values that decide its position, so that a page can begin after
@@ -95,7 +97,8 @@ impl PageKey {
             Some(SortField::Name) => ([0; 3], [app.name.clone(), app.namespace.clone()]),
             Some(SortField::Cluster) => ([0; 3], [shown_name(view, place, pair).to_owned(), String::new()]),
             _ => {
-                (numbers(view, sort, pair, summary, view.now(place, summary)), [String::new(), String::new()])
+                let now = view.now(place, &summary.class);
+                (numbers(view, sort, pair, summary, now), [String::new(), String::new()])
             }
         };
         PageKey { sort: sort.map(number), numbers, texts, place, app: AppId::clone(&pair.app) }
@@ -145,12 +148,9 @@ fn numbers(
     // Rows without a time come last.
     let since = || view.since(pair, summary, now).unwrap_or(i64::MAX);
     match sort {
-        Some(SortField::Status) => {
-            let severity = now.severity.map_or(i64::MAX, |severity| severity as i64);
-            [now.effective as i64, severity, since()]
-        }
+        Some(SortField::Status) => [now.effective as i64, severity(now), since()],
         Some(SortField::Since) => [since(), 0, 0],
-        Some(SortField::Delivery) => [summary.delivery as i64, 0, 0],
+        Some(SortField::Delivery) => [summary.class.delivery as i64, 0, 0],
         None | Some(SortField::Name | SortField::Cluster) => [0; 3],
     }
 }
@@ -180,6 +180,74 @@ impl<'v> ClusterRanks<'v> {
     }
 }
 
+/// The order of the pairs of one cluster among those of the fleet.
+struct ClusterOrder<'v> {
+    view: &'v FleetView,
+    sort: Option<SortField>,
+    clusters: &'v ClusterRanks<'v>,
+    place: Place,
+    cluster: &'v PublishedCluster,
+    /// The rank of the cluster's name; 0 unless pairs are sorted by it.
+    rank: i64,
+}
+
+impl<'v> ClusterOrder<'v> {
+    fn new(
+        view: &'v FleetView,
+        sort: Option<SortField>,
+        clusters: &'v ClusterRanks<'v>,
+        (place, cluster): (Place, &'v PublishedCluster),
+    ) -> ClusterOrder<'v> {
+        let rank = match sort {
+            Some(SortField::Cluster) => clusters.rank_of(view.name(cluster)),
+            _ => 0,
+        };
+        ClusterOrder { view, sort, clusters, place, cluster, rank }
+    }
+
+    /// Returns the position of the pair with the index `at`.
+    fn position(&self, at: usize, pair: &Pair, summary: &Summary, now: PairNow) -> Position {
+        let names = &self.view.fleet().names;
+        let numbers = match self.sort {
+            Some(SortField::Name) => [names.rank(summary.name), names.rank(summary.namespace), 0],
+            Some(SortField::Cluster) if summary.class.is_stray => {
+                [self.clusters.rank_of(&pair.declared.body.target.0), 0, 0]
+            }
+            Some(SortField::Cluster) => [self.rank, 0, 0],
+            sort => numbers(self.view, sort, pair, summary, now),
+        };
+        Position { numbers, place: self.place, at }
+    }
+
+    /// Returns a position that is not after that of any pair whose class `within` admits.
+    fn least(&self, within: &InCluster<'_>) -> Position {
+        let of_class = |(CountedClass { class, .. }, now): (&CountedClass, PairNow)| match self.sort {
+            Some(SortField::Status) => [now.effective as i64, severity(now), i64::MIN],
+            // Without a problem there is no time.
+            Some(SortField::Since) if class.severity.is_none() && !now.is_dark() => [i64::MAX, 0, 0],
+            Some(SortField::Delivery) => [class.delivery as i64, 0, 0],
+            Some(SortField::Cluster) if !class.is_stray => [self.rank, 0, 0],
+            Some(SortField::Since | SortField::Cluster | SortField::Name) => [i64::MIN; 3],
+            None => [0; 3],
+        };
+        let least = within.classes(&self.cluster.pairs.classes).map(of_class).min();
+        Position { numbers: least.unwrap_or([i64::MIN; 3]), place: self.place, at: 0 }
+    }
+}
+
+impl AppPage<'_> {
+    fn count(&mut self, now: PairNow, pairs: usize) {
+        self.total += pairs;
+        self.counts.add_many(now.effective, pairs);
+        self.problems += if now.is_pressing() { pairs } else { 0 };
+    }
+}
+
+/// Returns the severity of the worst problem as a number to sort by, the worst first; without a problem the greatest.
+fn severity(now: PairNow) -> i64 {
+    now.severity.map_or(i64::MAX, |severity| severity as i64)
+}
+
 impl FleetView {
     /// Calls `found` for each pair that matches, in the default order, with the place of its cluster, its index there,
     /// its summary and its present state.
@@ -192,7 +260,7 @@ impl FleetView {
         for (place, cluster) in self.fleet().all() {
             let Some(within) = prepared.within(self, place, cluster) else { continue };
             for (at, (pair, summary)) in cluster.pairs.iter().enumerate() {
-                if let Some(now) = within.admits(self, pair, summary) {
+                if let Some(now) = within.admits(pair, summary) {
                     found((place, at), pair, summary, now);
                 }
             }
@@ -203,51 +271,48 @@ impl FleetView {
     pub(crate) fn page(&self, query: &AppQueryPage<'_>) -> AppPage<'_> {
         let AppQueryPage { filter, sort, limit, after } = *query;
         let clusters = ClusterRanks::new(self, sort);
-        let names = &self.fleet().names;
         let after = after.map(|key| key.after(self, sort, &clusters));
-        // The rank of the name of the last cluster.
-        let mut ranked: Option<(Place, i64)> = None;
         let mut page =
             AppPage { pairs: Vec::new(), next: None, total: 0, counts: Counts::default(), problems: 0 };
         let mut best: BinaryHeap<(Position, HeapPair<'_>)> = BinaryHeap::new();
         let mut is_cut = false;
-        self.each(filter, |(place, at), pair, summary, now| {
-            page.total += 1;
-            page.counts.add(now.effective);
-            page.problems += usize::from(now.is_pressing());
-            // In the order of the fleet nothing that follows can belong to the page.
-            if sort.is_none() && is_cut {
-                return;
-            }
-            let numbers = match sort {
-                Some(SortField::Name) => [names.rank(summary.name), names.rank(summary.namespace), 0],
-                Some(SortField::Cluster) if summary.is_stray => {
-                    [clusters.rank_of(&pair.declared.body.target.0), 0, 0]
+        let prepared = filter.prepare(self);
+        for (place, cluster) in self.fleet().all() {
+            let Some(within) = prepared.within(self, place, cluster) else { continue };
+            let order = ClusterOrder::new(self, sort, &clusters, (place, cluster));
+            let is_decided = within.is_decided(&cluster.pairs.classes);
+            if is_decided {
+                for (counted, now) in within.classes(&cluster.pairs.classes) {
+                    page.count(now, counted.pairs);
                 }
-                Some(SortField::Cluster) => {
-                    let known = ranked.filter(|(known, _)| *known == place);
-                    let (_, rank) =
-                        known.unwrap_or_else(|| (place, clusters.rank_of(shown_name(self, place, pair))));
-                    ranked = Some((place, rank));
-                    [rank, 0, 0]
+                let least = order.least(&within);
+                let is_beyond = limit == 0 || best.peek().is_some_and(|(last, _)| *last < least);
+                if best.len() >= limit && is_beyond {
+                    is_cut = true;
+                    continue;
                 }
-                _ => numbers(self, sort, pair, summary, now),
-            };
-            let position = Position { numbers, place, at };
-            if after.is_some_and(|after| position < after) {
-                return;
             }
-            let is_full = best.len() >= limit;
-            is_cut |= is_full;
-            if is_full {
-                match best.peek_mut() {
-                    Some(mut last) if last.0 > position => *last = (position, HeapPair(pair, summary)),
-                    _ => {}
+            for (at, (pair, summary)) in cluster.pairs.iter().enumerate() {
+                let Some(now) = within.admits(pair, summary) else { continue };
+                if !is_decided {
+                    page.count(now, 1);
                 }
-            } else {
-                best.push((position, HeapPair(pair, summary)));
+                let position = order.position(at, pair, summary, now);
+                if after.is_some_and(|after| position < after) {
+                    continue;
+                }
+                let is_full = best.len() >= limit;
+                is_cut |= is_full;
+                if is_full {
+                    match best.peek_mut() {
+                        Some(mut last) if last.0 > position => *last = (position, HeapPair(pair, summary)),
+                        _ => {}
+                    }
+                } else {
+                    best.push((position, HeapPair(pair, summary)));
+                }
             }
-        });
+        }
         let sorted = best.into_sorted_vec();
         if let Some((position, HeapPair(pair, summary))) = sorted.last().filter(|_| is_cut) {
             page.next = Some(PageKey::of(self, sort, position.place, pair, summary));

@@ -8,6 +8,7 @@ use taffrail_api::report::{AppId, DeclaredHalf, HalfSide, KeptHalf, ObservedHalf
 use taffrail_apps::{Axis, ClusterId, Delivery, FreshnessState, Problem, ProblemSeverity, SyncState};
 use taffrail_status::Status;
 
+use super::classes::ClassCounter;
 use super::names::{NameId, Names};
 use crate::fleet::{FleetState, KnownCluster};
 
@@ -27,7 +28,7 @@ pub(crate) struct Pair {
 }
 
 /// A reference to one source of one cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct SourceRef {
     pub(crate) cluster: Place,
     /// The index of the source among the sources of that cluster.
@@ -81,9 +82,10 @@ pub(crate) fn order(one: &AppId, other: &AppId) -> Ordering {
     key(one).cmp(&key(other))
 }
 
-/// The values of a pair by which it is filtered, sorted and counted. Small and stored in one array, so scans are fast.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Summary {
+/// The values of a pair that, with the freshness of sources, decide its present state. Most pairs of a cluster are of a
+/// few classes, so that a whole fleet is counted without a look at each pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct PairClass {
     /// The health when it was last observed, or the status of the declaring object if that is worse.
     pub(crate) health: Status,
     pub(crate) sync: SyncState,
@@ -95,22 +97,30 @@ pub(crate) struct Summary {
     pub(crate) axes: Axes,
     /// The severity of the worst of these problems; `None` if there are none.
     pub(crate) severity: Option<ProblemSeverity>,
-    /// The Unix time in microseconds at which the worst of these problems began; `None` if there are none, or that is
-    /// unknown.
-    pub(crate) since: Option<i64>,
     pub(crate) home: SourceRef,
     /// The index of the target's source that observed the objects; `None` if none did.
     pub(crate) observer: Option<u16>,
     /// The freshness that the source itself reports for the declared half, apart from the source's own freshness.
     pub(crate) declared: FreshnessState,
     pub(crate) observed: FreshnessState,
+}
+
+/// The values of a pair by which it is filtered, sorted and counted. Small and stored in one array, so scans are fast.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Summary {
+    pub(crate) class: PairClass,
+    /// The number of the class among those of the cluster that shows the pair.
+    pub(crate) number: u32,
+    /// The Unix time in microseconds at which the worst problem, of others than freshness, began; `None` if there is
+    /// none, or that is unknown.
+    pub(crate) since: Option<i64>,
     pub(crate) namespace: NameId,
     pub(crate) name: NameId,
     pub(crate) key: NameId,
 }
 
 /// A set of axes, as bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Axes(u8);
 
 impl Axes {
@@ -125,30 +135,47 @@ impl Axes {
     pub(crate) fn is_empty(self) -> bool {
         self.0 == 0
     }
+
+    /// Returns the axis of a set that has only one.
+    pub(crate) fn single(self) -> Option<Axis> {
+        let all = [Axis::Health, Axis::Sync, Axis::Source, Axis::Freshness];
+        all.into_iter().find(|axis| self == Axes::default().with(*axis))
+    }
 }
 
-impl Summary {
-    pub(crate) fn of(pair: &Pair, names: &mut Names) -> Summary {
+impl PairClass {
+    fn of(pair: &Pair) -> PairClass {
         let declared = &*pair.declared.body;
         let observed = pair.observed.as_ref().map(|(_, kept)| &*kept.body);
         let problems = lasting_problems(pair);
-        let worst = worst_problem(pair);
-        Summary {
+        PairClass {
             health: last_health(declared, observed),
             sync: declared.sync.state,
             delivery: pair.app.app.delivery,
             is_suspended: declared.suspended,
             is_stray: pair.target.is_none(),
             axes: problems.iter().fold(Axes::default(), |axes, problem| axes.with(problem.axis)),
-            severity: worst.map(|problem| problem.severity),
-            since: worst.and_then(|problem| problem.since).map(|since| since.as_microsecond()),
+            severity: worst_problem(pair).map(|problem| problem.severity),
             home: pair.home,
             observer: pair.observed.as_ref().map(|(source, _)| *source),
             declared: state(declared.not_live),
             observed: observed.map_or(FreshnessState::Lost, |observed| state(observed.not_live)),
+        }
+    }
+}
+
+impl Summary {
+    /// Makes the summary of a pair; adds its names to `names`, and counts it among `classes`.
+    pub(crate) fn of(pair: &Pair, names: &mut Names, classes: &mut ClassCounter) -> Summary {
+        let class = PairClass::of(pair);
+        let since = worst_problem(pair).and_then(|problem| problem.since);
+        Summary {
+            class,
+            number: classes.add(class),
+            since: since.map(|since| since.as_microsecond()),
             namespace: names.id(&pair.app.app.namespace),
             name: names.id(&pair.app.app.name),
-            key: names.id(&declared.key),
+            key: names.id(&pair.declared.body.key),
         }
     }
 }

@@ -11,6 +11,7 @@ use taffrail_api::ErrorRow;
 use taffrail_api::report::{AppId, ClusterReport, Received, Vitals};
 use taffrail_apps::ClusterId;
 
+use super::classes::{ClassCounter, PairClasses};
 use super::names::{NameTable, Names};
 use super::pair::{Pair, Place, Summary, order};
 use crate::clock::HubTime;
@@ -18,6 +19,10 @@ use crate::fleet::KnownCluster;
 
 /// If more than a quarter of a cluster's pairs change, its list is made again instead of changed.
 const MAX_SHARE: usize = 4;
+
+/// If more pairs than this join or leave a cluster at once, its list is made again: each of them moves all pairs after
+/// its place.
+const MAX_MOVES: usize = 100;
 
 /// An immutable state of the fleet, as the index published it. Freshness is not part of it: a
 /// [`FleetView`](super::FleetView) adds it for a moment.
@@ -73,6 +78,7 @@ pub(crate) struct PublishedSource {
 pub(crate) struct ClusterPairs {
     pub(crate) pairs: Vec<Arc<Pair>>,
     pub(crate) summaries: Vec<Summary>,
+    pub(crate) classes: PairClasses,
     /// The number of pairs whose target cluster the fleet does not have.
     pub(crate) strays: usize,
     /// The number of pairs that another cluster declares.
@@ -155,25 +161,34 @@ fn is_guest(pair: &Pair) -> bool {
     pair.shown() != pair.home.cluster
 }
 
+/// Returns the index of an app in sorted pairs, or the index at which it would stand.
+fn search(pairs: &[Arc<Pair>], app: &AppId) -> Result<usize, usize> {
+    pairs.binary_search_by(|pair| pair.order(app))
+}
+
 impl ClusterPairs {
     /// Sorts the pairs, and makes their summaries; adds their names to `names`.
     pub(crate) fn new(mut pairs: Vec<Arc<Pair>>, names: &mut Names) -> ClusterPairs {
         pairs.sort_by(|one, other| one.order(&other.app));
-        let summaries = pairs.iter().map(|pair| Summary::of(pair, names)).collect();
+        let mut classes = ClassCounter::default();
+        let summaries = pairs.iter().map(|pair| Summary::of(pair, names, &mut classes)).collect();
         let strays = pairs.iter().filter(|pair| is_stray(pair)).count();
         let guests = pairs.iter().filter(|pair| is_guest(pair)).count();
-        ClusterPairs { pairs, summaries, strays, guests }
+        ClusterPairs { pairs, summaries, classes: classes.finish(), strays, guests }
     }
 
     /// Returns a new list with `changes` applied: without the pairs before, and with those after them.
     pub(crate) fn changed(&self, changes: &[PairChange], names: &mut Names) -> ClusterPairs {
-        if changes.len() > self.pairs.len() / MAX_SHARE {
+        let moves = changes.iter().filter(|change| change.before.is_none() || change.after.is_none());
+        let are_many = changes.len() > self.pairs.len() / MAX_SHARE || moves.count() > MAX_MOVES;
+        if are_many || self.classes.is_sparse() {
             return self.rebuilt(changes, names);
         }
-        let ClusterPairs { mut pairs, mut summaries, mut strays, mut guests } = self.clone();
+        let ClusterPairs { mut pairs, mut summaries, classes, mut strays, mut guests } = self.clone();
+        let mut classes = ClassCounter::of(&classes);
         for PairChange { before, after, .. } in changes {
             let Some(app) = after.as_ref().or(before.as_ref()).map(|pair| &pair.app) else { continue };
-            let found = pairs.binary_search_by(|pair| pair.order(app));
+            let found = search(&pairs, app);
             if let Some(old) = found.ok().and_then(|at| pairs.get(at)) {
                 strays -= usize::from(is_stray(old));
                 guests -= usize::from(is_guest(old));
@@ -182,7 +197,11 @@ impl ClusterPairs {
                 strays += usize::from(is_stray(new));
                 guests += usize::from(is_guest(new));
             }
-            let summary = after.as_ref().map(|pair| (Arc::clone(pair), Summary::of(pair, names)));
+            if let Some(old) = found.ok().and_then(|at| summaries.get(at)) {
+                classes.remove(old.number);
+            }
+            let mut summarized = |pair| Summary::of(pair, names, &mut classes);
+            let summary = after.as_ref().map(|pair| (Arc::clone(pair), summarized(pair)));
             match (found, summary) {
                 (Ok(at), Some((pair, summary))) => {
                     pairs.get_mut(at).into_iter().for_each(|slot| slot.clone_from(&pair));
@@ -199,7 +218,7 @@ impl ClusterPairs {
                 (Err(_), None) => {}
             }
         }
-        ClusterPairs { pairs, summaries, strays, guests }
+        ClusterPairs { pairs, summaries, classes: classes.finish(), strays, guests }
     }
 
     /// Does the same as [`changed`](ClusterPairs::changed) by sorting all pairs and making all summaries again.
@@ -219,7 +238,7 @@ impl ClusterPairs {
 
     /// Returns the index of an app; `None` if the list does not have it.
     pub(crate) fn find(&self, app: &AppId) -> Option<usize> {
-        self.pairs.binary_search_by(|pair| pair.order(app)).ok()
+        search(&self.pairs, app).ok()
     }
 
     /// Returns the index of the first pair that sorts after `app`, which need not be in the list.

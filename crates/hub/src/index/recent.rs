@@ -8,7 +8,7 @@ use taffrail_api::hub::{AppChange, PairState};
 use taffrail_apps::{FreshnessState, SyncState};
 use taffrail_status::Status;
 
-use super::pair::{Pair, Place, Summary, worst_problem};
+use super::pair::{Pair, PairClass, Place, worst_problem};
 use super::published::PairChange;
 use super::view::{FleetView, PairNow};
 use crate::clock::HubTime;
@@ -90,7 +90,12 @@ pub(crate) fn transitions(
                 continue;
             }
             let is_news = was_heard(old, pair);
-            found.extend(turn_of(pair, old.now(place, summary), (new, place, summary), is_news));
+            found.extend(turn_of(
+                pair,
+                old.now(place, &summary.class),
+                (new, place, &summary.class),
+                is_news,
+            ));
         }
     }
     found
@@ -103,11 +108,11 @@ pub(crate) fn turn(view: &mut FleetView, place: Place, moment: HubTime) -> Vec<T
     let mut before = Vec::new();
     for (shown, cluster) in fleet.all().filter(|(it, cluster)| *it == place || cluster.pairs.guests > 0) {
         let resting = cluster.pairs.iter().filter(|(pair, _)| shown == place || pair.home.cluster == place);
-        before.extend(resting.map(|(pair, summary)| (shown, pair, summary, view.now(shown, summary))));
+        before.extend(resting.map(|(pair, it)| (shown, pair, &it.class, view.now(shown, &it.class))));
     }
     view.turn(place, moment);
     let of =
-        |(shown, pair, summary, before)| turn_of(pair, before, (view, shown, summary), was_heard(view, pair));
+        |(shown, pair, class, before)| turn_of(pair, before, (view, shown, class), was_heard(view, pair));
     before.into_iter().filter_map(of).collect()
 }
 
@@ -116,10 +121,10 @@ pub(crate) fn turn(view: &mut FleetView, place: Place, moment: HubTime) -> Vec<T
 fn turn_of(
     pair: &Arc<Pair>,
     before: PairNow,
-    (new, place, summary): (&FleetView, Place, &Summary),
+    (new, place, class): (&FleetView, Place, &PairClass),
     is_news: bool,
 ) -> Option<Transition> {
-    let after = new.now(place, summary);
+    let after = new.now(place, class);
     if before == after {
         return None;
     }
@@ -134,8 +139,8 @@ fn transition(old: &FleetView, new: &FleetView, change: &PairChange) -> Option<T
     let PairChange { place, before, after } = change;
     let of = |view: &FleetView, pair: &Pair| {
         let pairs = &view.fleet().cluster(*place)?.pairs;
-        let (_, summary): (_, &Summary) = pairs.get(pairs.find(&pair.app)?)?;
-        Some(state(pair, view.now(*place, summary)))
+        let (_, summary) = pairs.get(pairs.find(&pair.app)?)?;
+        Some(state(pair, view.now(*place, &summary.class)))
     };
     let pair = Arc::clone(after.as_ref().or(before.as_ref())?);
     let target = |pair: &Arc<Pair>| pair.declared.body.target.clone();

@@ -116,7 +116,7 @@ impl FleetIndex {
         for (place, cluster) in view.fleet().all() {
             for (number, (pair, summary)) in cluster.pairs.iter().enumerate() {
                 if !met.contains(&(place, number)) {
-                    let state = recent::state(pair, view.now(place, summary));
+                    let state = recent::state(pair, view.now(place, &summary.class));
                     new.push((Arc::clone(pair), None, Some(state)));
                 }
             }
@@ -199,7 +199,7 @@ fn shown(view: &FleetView, id: &PairId) -> Option<(Place, usize, Arc<Pair>, Pair
         let number = pairs.find(&id.app)?;
         let (pair, summary) = pairs.get(number)?;
         (pair_id(pair) == *id)
-            .then(|| (place, number, Arc::clone(pair), recent::state(pair, view.now(place, summary))))
+            .then(|| (place, number, Arc::clone(pair), recent::state(pair, view.now(place, &summary.class))))
     })
 }
 

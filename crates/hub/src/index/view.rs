@@ -11,7 +11,8 @@ use taffrail_apps::{Axis, ClusterId, Freshness, FreshnessState, ProblemSeverity,
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
-use super::pair::{Axes, Pair, Place, Summary};
+use super::classes::CountedClass;
+use super::pair::{Axes, Pair, PairClass, Place, Summary};
 use super::published::{PublishedCluster, PublishedFleet, PublishedSource};
 use crate::clock::HubTime;
 
@@ -206,24 +207,24 @@ impl FleetView {
         self.states.get(first..end).unwrap_or_default()
     }
 
-    /// Computes the present state of a pair from its summary; `place` is that of the cluster that shows the pair.
-    pub(crate) fn now(&self, place: Place, summary: &Summary) -> PairNow {
-        let observed = summary.observer.map_or(FreshnessState::Lost, |source| self.state(place, source));
-        let observed = Vitals::state_of(observed, summary.observed);
-        let declared = self.state(summary.home.cluster, summary.home.source);
-        let declared = Vitals::state_of(declared, summary.declared);
+    /// Computes the present state of the pairs of a class; `place` is that of the cluster that shows them.
+    pub(crate) fn now(&self, place: Place, class: &PairClass) -> PairNow {
+        let observed = class.observer.map_or(FreshnessState::Lost, |source| self.state(place, source));
+        let observed = Vitals::state_of(observed, class.observed);
+        let declared = self.state(class.home.cluster, class.home.source);
+        let declared = Vitals::state_of(declared, class.declared);
         let is_live = |state| state == FreshnessState::Live;
         let is_dark = !is_live(observed) || !is_live(declared);
         let (axes, severity) = match is_dark {
-            true => (summary.axes.with(Axis::Freshness), Some(ProblemSeverity::Error)),
-            false => (summary.axes, summary.severity),
+            true => (class.axes.with(Axis::Freshness), Some(ProblemSeverity::Error)),
+            false => (class.axes, class.severity),
         };
         PairNow {
             observed,
             declared,
-            health: summary.health,
-            effective: if is_live(observed) { summary.health } else { Status::Unknown },
-            sync: if is_live(declared) { summary.sync } else { SyncState::Unknown },
+            health: class.health,
+            effective: if is_live(observed) { class.health } else { Status::Unknown },
+            sync: if is_live(declared) { class.sync } else { SyncState::Unknown },
             axes,
             severity,
         }
@@ -362,11 +363,11 @@ impl FleetView {
         let source = self.speaker(cluster)?;
         let mut pressing = 0;
         let mut worst = Status::Current;
-        let own = cluster.pairs.iter().filter(|(pair, _)| pair.target.is_some());
-        for (_, summary) in own {
-            let now = self.now(place, summary);
+        let own = cluster.pairs.classes.iter().filter(|it| it.pairs > 0 && !it.class.is_stray);
+        for CountedClass { class, pairs } in own {
+            let now = self.now(place, class);
             if now.is_pressing() {
-                pressing += 1;
+                pressing += pairs;
                 worst = worst.min(now.effective);
             }
         }
@@ -386,8 +387,8 @@ impl FleetView {
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for (place, cluster) in self.fleet.all() {
-            for summary in &cluster.pairs.summaries {
-                counts.add(self.now(place, summary).effective);
+            for CountedClass { class, pairs } in cluster.pairs.classes.iter() {
+                counts.add_many(self.now(place, class).effective, *pairs);
             }
         }
         counts

@@ -15,6 +15,7 @@ use taffrail_status::Status;
 
 use crate::clock::HubTime;
 use crate::index::journal::{self, pair_id};
+use crate::index::pair::Summary;
 use crate::index::samples::{SampleFleet, app, declared, id, observed};
 use crate::index::tests::disturb;
 use crate::index::{FleetView, recent};
@@ -55,8 +56,8 @@ fn states(fleet: &SampleFleet) -> BTreeMap<PairId, PairState> {
 /// Returns the states of all pairs as a view shows them, which are those of its rows.
 fn states_of(view: &FleetView) -> BTreeMap<PairId, PairState> {
     let of = |(place, cluster): (usize, &Arc<crate::index::published::PublishedCluster>)| {
-        let state = |(pair, summary): (&Arc<_>, &_)| {
-            let state = recent::state(pair, view.now(place, summary));
+        let state = |(pair, summary): (&Arc<_>, &Summary)| {
+            let state = recent::state(pair, view.now(place, &summary.class));
             let row = view.row(pair);
             assert_eq!((state.health, state.effective), (row.health, row.effective), "{row:?}");
             assert_eq!(state.sync, row.sync.effective, "{row:?}");
