@@ -266,20 +266,23 @@ impl Journal {
         }
     }
 
-    /// Adds the transitions of pairs at the time `at`, since which no hub ran, and `ended`: those of pairs that the
-    /// fleet no longer shows. Does not wake the writer.
+    /// Adds the transitions of pairs at the time `at`, since which no hub ran, before all others, and `ended`: those of
+    /// pairs that the fleet no longer shows. Does not wake the writer.
     pub(crate) fn gap(&self, at: Timestamp, transitions: Vec<GapTransition>, ended: Vec<PairTransition>) {
         let mut pending = self.pending();
         pending.noted += 1;
         for (pair, before, after) in transitions {
-            pending.transitions.push_back(PendingTransition { pair: PairRef(pair), at, before, after });
+            pending.transitions.push_front(PendingTransition { pair: PairRef(pair), at, before, after });
         }
         pending.ended.extend(ended);
     }
 
-    /// Sets the moment of the publication of the restored fleet as that of the last one.
+    /// Sets the moment of the publication of the restored fleet as that of the last one. What the time without a hub
+    /// changed counts as a change that is not saved.
     pub(crate) fn restored(&self, moment: HubTime) {
-        self.pending().published = Some(moment);
+        let mut pending = self.pending();
+        pending.published = Some(moment);
+        pending.noted += 1;
     }
 
     /// Removes and returns the next portion to save: up to 5,000 pairs, transitions and syncs each, and all changes of
@@ -334,6 +337,11 @@ impl Journal {
         pending.ended.extend(portion.ended);
         portion.syncs.into_iter().rev().for_each(|it| pending.syncs.push_front(it));
         drop(pending);
+        self.failed();
+    }
+
+    /// Marks the writer as failing.
+    pub(crate) fn failed(&self) {
         self.progress.send_modify(|progress| progress.is_failing = true);
     }
 

@@ -81,6 +81,8 @@ pub struct FleetIndex {
     clock: HubClock,
     /// The changes that are not saved yet; `None` without a store.
     journal: Option<Journal>,
+    /// The view of the restored fleet, until [`FleetIndex::save`] has compared it with the history.
+    restored: Mutex<Option<Arc<FleetView>>>,
     /// Wakes [`FleetIndex::run`] when a report changed more than a sign of life, or a source was opened or forgotten.
     changed: Notify,
 }
@@ -126,6 +128,7 @@ impl FleetIndex {
             latencies: Mutex::default(),
             clock,
             journal: None,
+            restored: Mutex::default(),
             changed: Notify::new(),
         }
     }

@@ -57,7 +57,7 @@ impl FleetIndex {
             query = query.next(next);
         }
         index.begin(fleet, moment);
-        index.record_gap(store).await?;
+        *lock(&index.restored) = Some(index.last_view());
         Ok(index)
     }
 
@@ -83,23 +83,23 @@ impl FleetIndex {
         self.journal.iter().for_each(|journal| journal.restored(moment));
     }
 
-    /// Records a transition for each pair whose restored state differs from the last one in `store`, or that only one
-    /// of them has, at the first microsecond after the time up to which the last run recorded history. Does nothing if
-    /// no history is recorded.
-    async fn record_gap(&self, store: &dyn Store) -> Result<(), StoreError> {
-        let (Some(until), Some(journal)) = (store.recorded().await?.until, &self.journal) else {
-            return Ok(());
+    /// Adds a transition to the journal for each pair whose state in `view`, that of the restored fleet, differs from
+    /// the last one in `store`, or that only one of them has, at the first microsecond after the time up to which the
+    /// last run recorded history. Does nothing if no history is recorded. Repeats a failed read after a pause.
+    async fn record_gap(&self, store: &dyn Store, journal: &Journal, view: &FleetView) {
+        let Some(until) = repeated(journal, || store.recorded()).await.and_then(|it| it.until) else {
+            return;
         };
-        let view = self.last_view();
         let at = until.checked_add(SignedDuration::from_micros(1)).unwrap_or(until);
         let mut met: HashSet<(Place, usize)> = HashSet::new();
         let mut query = PageQuery::first(PAGE);
         loop {
-            let page = store.states_at(until, query.clone()).await?;
+            let read = || store.states_at(until, query.clone());
+            let Some(page) = repeated(journal, read).await else { return };
             let mut ended = Vec::new();
             let mut transitions = Vec::new();
             for (id, before) in page.items {
-                let Some((place, number, pair, after)) = shown(&view, &id) else {
+                let Some((place, number, pair, after)) = shown(view, &id) else {
                     ended.push(PairTransition { pair: id, at, before: Some(before), after: None });
                     continue;
                 };
@@ -122,13 +122,18 @@ impl FleetIndex {
             }
         }
         journal.gap(at, new, Vec::new());
-        Ok(())
     }
 
-    /// Saves changes to `store` in a loop; repeats a failed write after a pause. Never ends; without a journal it only
-    /// waits.
+    /// Saves changes to `store` in a loop; repeats a failed write after a pause. First records what the time changed in
+    /// which no hub ran: nothing else is saved before, as the store would then claim to know that time. Never ends;
+    /// without a journal it only waits.
     pub async fn save(&self, store: &dyn Store) {
         let Some(journal) = &self.journal else { return std::future::pending().await };
+        let restored = lock(&self.restored).clone();
+        if let Some(view) = restored {
+            self.record_gap(store, journal, &view).await;
+            *lock(&self.restored) = None;
+        }
         let mut pause = PAUSES.0;
         loop {
             let portion = journal.take();
@@ -186,6 +191,24 @@ impl FleetIndex {
     /// without a store.
     pub(crate) fn unsaved(&self) -> Option<JournalCounts> {
         self.journal.as_ref().map(Journal::counts)
+    }
+}
+
+/// Reads from the store, and repeats a failed read after a pause. Returns `None` if the requested history was dropped.
+async fn repeated<T, F: Future<Output = Result<T, StoreError>>>(
+    journal: &Journal,
+    read: impl Fn() -> F,
+) -> Option<T> {
+    let mut pause = PAUSES.0;
+    loop {
+        match read().await {
+            Ok(found) => return Some(found),
+            Err(StoreError::HistoryDropped { .. }) => return None,
+            // The health of the store says why it failed.
+            Err(_) => journal.failed(),
+        }
+        tokio::time::sleep(pause).await;
+        pause = (2 * pause).min(PAUSES.1);
     }
 }
 

@@ -162,6 +162,26 @@ async fn cluster_that_was_saved_before_it_told_its_apps_is_stale_after_a_restart
     assert_eq!(coverage.state, taffrail_api::hub::AnswerState::Stale, "{coverage:?}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reports_that_come_before_the_gap_is_recorded_do_not_hide_it() {
+    let place = Place::new();
+    let store = place.open().await;
+    let fleet = SampleFleet::restored(None, &store).await.with("eu", &[("web", Status::Current, "")]);
+    save(&fleet, &store).await;
+    fleet.pass(20);
+    let fleet = SampleFleet::restored(Some(&fleet), &store).await;
+    let between = fleet.now();
+    fleet.pass(10);
+    let fleet = fleet.with("eu", &[("web", Status::Current, "")]);
+    fleet.pass(15);
+    fleet.send("eu", "observer", Content::Heartbeat);
+    save(&fleet, &store).await;
+    for (at, effective) in [(between, Status::Unknown), (fleet.now(), Status::Current)] {
+        let states = saved_states(&store, at).await;
+        assert_eq!(states.values().map(|state| state.effective).collect::<Vec<_>>(), [effective], "{at}");
+    }
+}
+
 /// The answers that the store must give: each state that the views showed, from the moment at which they did.
 #[derive(Default, Clone)]
 struct Log(BTreeMap<PairId, BTreeMap<Timestamp, Option<PairState>>>);
