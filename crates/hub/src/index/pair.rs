@@ -8,7 +8,6 @@ use taffrail_api::report::{AppId, DeclaredHalf, HalfSide, KeptHalf, ObservedHalf
 use taffrail_apps::{Axis, ClusterId, Delivery, FreshnessState, Problem, ProblemSeverity, SyncState};
 use taffrail_status::Status;
 
-use super::classes::ClassCounter;
 use super::names::{NameId, Names};
 use crate::fleet::{FleetState, KnownCluster};
 
@@ -144,7 +143,7 @@ impl Axes {
 }
 
 impl PairClass {
-    fn of(pair: &Pair) -> PairClass {
+    pub(crate) fn of(pair: &Pair) -> PairClass {
         let declared = &*pair.declared.body;
         let observed = pair.observed.as_ref().map(|(_, kept)| &*kept.body);
         let problems = lasting_problems(pair);
@@ -165,13 +164,12 @@ impl PairClass {
 }
 
 impl Summary {
-    /// Makes the summary of a pair; adds its names to `names`, and counts it among `classes`.
-    pub(crate) fn of(pair: &Pair, names: &mut Names, classes: &mut ClassCounter) -> Summary {
-        let class = PairClass::of(pair);
+    /// Makes the summary of a pair of the class with this number; adds its names to `names`.
+    pub(crate) fn of(pair: &Pair, (class, number): (PairClass, u32), names: &mut Names) -> Summary {
         let since = worst_problem(pair).and_then(|problem| problem.since);
         Summary {
             class,
-            number: classes.add(class),
+            number,
             since: since.map(|since| since.as_microsecond()),
             namespace: names.id(&pair.app.app.namespace),
             name: names.id(&pair.app.app.name),
