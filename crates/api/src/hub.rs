@@ -363,6 +363,19 @@ impl AppHistory {
     pub const KIND: &'static str = "AppHistory";
 }
 
+impl ListItem for AppHistory {
+    const LIST: &'static str = "AppHistoryList";
+}
+
+impl HistoryRow {
+    /// Returns the time of the entry, by which a history is sorted.
+    pub fn at(&self) -> Timestamp {
+        match self {
+            HistoryRow::Transition { at, .. } | HistoryRow::Sync { at, .. } => *at,
+        }
+    }
+}
+
 /// An entry of the history of an app in a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

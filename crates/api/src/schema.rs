@@ -2,6 +2,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 
+use crate::hub::AppHistory;
 use crate::{
     API_VERSION, ActionList, ActionRun, Answer, AppDetail, AppRow, AppTree, ClusterRow, EventRow,
     Explanation, List, ListItem, ObjectActionRow, ResourceRow, RuleRow, RuleTrial, RulingRow, SettingList,
@@ -22,6 +23,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         of_list::<AppTree>(),
         of_list::<EventRow>(),
         of_list::<Explanation>(),
+        of_list::<AppHistory>(),
         of_list::<StatusRow>(),
         of_list::<RuleRow>(),
         of_list::<RulingRow>(),

@@ -173,6 +173,18 @@ impl AppQuery {
         self.cluster.as_deref()
     }
 
+    /// Returns the home cluster that the text names, if any.
+    pub fn home(&self) -> Option<&str> {
+        self.home.as_deref()
+    }
+
+    /// Returns delivery, namespace and name of a [full](AppQuery::is_full) name; the namespace may be empty. `None` for
+    /// another name, which may stand for several apps.
+    pub fn full_name(&self) -> Option<(Delivery, &str, &str)> {
+        let namespace = self.namespace.as_deref().unwrap_or_default();
+        Some((self.delivery?, namespace, self.name.as_deref()?)).filter(|_| self.is_full())
+    }
+
     /// Iterates over the target and the home cluster that the text names, if any, so that first names can replace
     /// aliases; the text stays.
     pub fn clusters_mut(&mut self) -> impl Iterator<Item = &mut String> {

@@ -16,6 +16,7 @@ pub(crate) mod events;
 pub(crate) mod explain;
 pub(crate) mod get;
 mod guard;
+pub(crate) mod history;
 #[cfg(feature = "hub")]
 pub(crate) mod hub;
 pub(crate) mod logs;
@@ -45,6 +46,7 @@ use config::ConfigArguments;
 #[cfg(feature = "demo")]
 use demo::DemoArguments;
 use dump::DumpArguments;
+use history::HistoryArguments;
 #[cfg(feature = "hub")]
 use hub::HubArguments;
 use logs::LogsArguments;
@@ -131,6 +133,7 @@ commands! {
     App(AppArguments),
     Tree(TreeArguments),
     Events(EventsArguments),
+    History(HistoryArguments),
     Logs(LogsArguments),
     Overview(OverviewArguments),
     Trust(TrustArguments),
@@ -193,7 +196,7 @@ impl Command {
                 let clusters = arguments.clusters_mut()?;
                 return Some((&mut clusters.context, &mut clusters.trust));
             }
-            Command::Config(_) | Command::Completion(_) => return None,
+            Command::History(_) | Command::Config(_) | Command::Completion(_) => return None,
             #[cfg(feature = "demo")]
             Command::Demo(_) => return None,
         };
@@ -225,6 +228,7 @@ impl Command {
             | Command::Action(_)
             | Command::Dump(_)
             | Command::Rules(_)
+            | Command::History(_)
             | Command::Config(_)
             | Command::Completion(_) => false,
         }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
+use http::request::Builder;
 use http::{Request, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
@@ -13,6 +14,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::de::DeserializeOwned;
 use taffrail_api::hub::HttpProblem;
 use taffrail_api::question::{QuestionError, ViewQuestion};
+use tokio::time::Instant;
 
 use super::hub_connector::{Connector, SendError};
 use crate::cli::HubFiles;
@@ -47,7 +49,7 @@ pub(super) struct HubResponse {
 /// # Errors
 /// Fails if the token or the certificate authorities cannot be read, and if the hub cannot be reached, does not answer
 /// within `time`, or answers with another error.
-pub(super) fn ask<A: DeserializeOwned>(
+pub(crate) fn ask<A: DeserializeOwned>(
     url: &HubUrl,
     files: &HubFiles,
     question: &ViewQuestion,
@@ -56,7 +58,7 @@ pub(super) fn ask<A: DeserializeOwned>(
     understood(url, &fetch(url, files, question, time)?)
 }
 
-fn failed(url: &HubUrl, why: &dyn fmt::Display) -> CommandError {
+pub(super) fn failed(url: &HubUrl, why: &dyn fmt::Display) -> CommandError {
     let authority = &url.authority;
     let scheme = url.scheme.as_str();
     CommandError::unreadable(format_args!("cannot ask the hub at {scheme}://{authority}: {why}"))
@@ -73,21 +75,87 @@ pub(super) fn fetch(
     question: &ViewQuestion,
     time: Duration,
 ) -> Result<HubResponse, CommandError> {
+    let body = serde_json::to_vec(question).map_err(|error| failed(url, &error))?;
+    let request = Request::post("/api/v1/questions")
+        .header(header::CONTENT_TYPE, "application/json")
+        // RFC 7240, in whole seconds.
+        .header("prefer", format!("wait={}", time.as_secs().max(1)));
+    exchange(url, files, request, body, &HubBudget::new(time, MAX_ANSWER))
+}
+
+/// The time and the bytes that are left for several answers of a hub together.
+#[derive(Debug)]
+pub(crate) struct HubBudget {
+    until: Instant,
+    /// The time that all answers have together, for messages.
+    time: Duration,
+    bytes: usize,
+}
+
+impl HubBudget {
+    /// Makes the budget of answers that together take at most `time`, from now on, and `bytes`.
+    pub(crate) fn new(time: Duration, bytes: usize) -> HubBudget {
+        HubBudget { until: Instant::now() + time, time, bytes }
+    }
+}
+
+/// Gets the JSON document at `path` of the hub at `url`, and takes its length from `budget`.
+///
+/// # Errors
+/// Wrong usage if the hub knows nothing of that path. Else fails if the token or the certificate authorities cannot be
+/// read, and if the hub cannot be reached, exceeds the budget, or answers with another error.
+pub(crate) fn get<A: DeserializeOwned>(
+    url: &HubUrl,
+    files: &HubFiles,
+    path: &str,
+    budget: &mut HubBudget,
+) -> Result<A, CommandError> {
+    let sent = exchange(url, files, Request::get(path), Vec::new(), budget)?;
+    budget.bytes -= sent.bytes.len().min(budget.bytes);
+    if sent.status == StatusCode::NOT_FOUND
+        && let Ok(HttpProblem { detail, hint, .. }) = serde_json::from_slice(&sent.bytes)
+    {
+        return Err(CommandError::usage(detail).maybe_hint(hint));
+    }
+    understood(url, &sent)?.map_err(|error| failed(url, &error))
+}
+
+/// Sends a request to the hub at `url`, with the token, and returns the response, whatever that is, within `budget`.
+fn exchange(
+    url: &HubUrl,
+    files: &HubFiles,
+    request: Builder,
+    body: Vec<u8>,
+    budget: &HubBudget,
+) -> Result<HubResponse, CommandError> {
     let token = token(url, files.hub_token_file.as_deref())?;
     let connector = Connector::of(url, files)?;
-    let body = serde_json::to_vec(question).map_err(|error| failed(url, &error))?;
-    let sent = send(url, connector, token.as_deref(), body, time);
-    let answered = block_on(async { tokio::time::timeout(time, sent).await })?;
+    let request = addressed(url, token.as_deref(), request).body(Full::new(Bytes::from(body)));
+    let request = request.map_err(|error| failed(url, &error))?;
+    let sent = send(url, connector, request, budget.bytes);
+    let answered = block_on(async { tokio::time::timeout_at(budget.until, sent).await })?;
     let answered = answered.map_err(|_| {
-        let late = failed(url, &format_args!("the hub did not answer within {time:?}"));
+        let late = failed(url, &format_args!("the hub did not answer within {:?}", budget.time));
         late.hint("allow the hub more time: --timeout 30s")
     })?;
-    let (status, bytes) = answered.map_err(|error| {
-        let command = program::hinted("taffrail hub serve");
-        failed(url, &error)
-            .hint(format!("check that the hub runs, and that its address is right: {command} prints it"))
-    })?;
+    let (status, bytes) = answered.map_err(|error| unreachable(url, &*error))?;
     Ok(HubResponse { status, bytes })
+}
+
+/// Returns the error that a request to the hub at `url` failed, with the hint that it may not run.
+pub(super) fn unreachable(url: &HubUrl, error: &dyn fmt::Display) -> CommandError {
+    let command = program::hinted("taffrail hub serve");
+    failed(url, error)
+        .hint(format!("check that the hub runs, and that its address is right: {command} prints it"))
+}
+
+/// Adds the host of the hub and the token to a request.
+pub(super) fn addressed(url: &HubUrl, token: Option<&str>, request: Builder) -> Builder {
+    let request = request.header(header::HOST, &url.authority);
+    match token {
+        Some(token) => request.header(header::AUTHORIZATION, format!("Bearer {token}")),
+        None => request,
+    }
 }
 
 /// Parses the response of the hub at `url`: returns its answer, or the hub's reason why the question has none.
@@ -149,30 +217,20 @@ pub(super) fn token(url: &HubUrl, file: Option<&Path>) -> Result<Option<String>,
     }
 }
 
-/// Sends a request with the question `body`, and returns the status and the body of the response. Tells the hub that
-/// the client waits for `time`, but does not limit the time itself.
+/// Sends a request, and returns the status and the body of the response, which must not be longer than `most` bytes.
+/// Does not limit the time.
 async fn send(
     url: &HubUrl,
     connector: Connector,
-    token: Option<&str>,
-    body: Vec<u8>,
-    time: Duration,
+    request: Request<Full<Bytes>>,
+    most: usize,
 ) -> Result<(StatusCode, Bytes), SendError> {
     let stream = connector.connect(url).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    let mut request = Request::post("/api/v1/questions")
-        .header(header::HOST, &url.authority)
-        .header(header::CONTENT_TYPE, "application/json")
-        // RFC 7240, in whole seconds.
-        .header("prefer", format!("wait={}", time.as_secs().max(1)));
-    if let Some(token) = token {
-        request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
-    }
-    let request = request.body(Full::new(Bytes::from(body)))?;
     let answering = async {
         let response = sender.send_request(request).await?;
         let status = response.status();
-        let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await?;
+        let body = Limited::new(response.into_body(), most).collect().await?;
         Ok((status, body.to_bytes()))
     };
     let mut connection = std::pin::pin!(connection);

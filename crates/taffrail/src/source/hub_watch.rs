@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use http::{Request, StatusCode, header};
+use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
@@ -135,11 +135,7 @@ async fn follow(url: &HubUrl, files: &HubFiles, news: &watch::Sender<u64>) -> Re
     let connector = Connector::of(url, files).map_err(|error| error.to_string())?;
     let stream = timeout(SILENCE, connector.connect(url)).await??;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    let mut request = Request::get(STREAM).header(header::HOST, &url.authority);
-    if let Some(token) = token {
-        request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
-    }
-    let request = request.body(Empty::<Bytes>::new())?;
+    let request = hub::addressed(url, token.as_deref(), Request::get(STREAM)).body(Empty::<Bytes>::new())?;
     let reading = async {
         let response = timeout(SILENCE, sender.send_request(request)).await??;
         if response.status() != StatusCode::OK {

@@ -31,6 +31,7 @@ use crate::rule_source::{RuleSource, RulesWithOptions};
 use crate::runtime::block_on;
 
 pub(crate) use ask::{ask, ask_hub};
+pub(crate) use hub::{HubBudget, ask as question_hub, get};
 pub(crate) use hub_watch::HubWatch;
 pub(crate) use namespaces::{Place, missing_namespaces};
 pub(crate) use requests::print_requests;

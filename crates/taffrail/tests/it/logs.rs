@@ -119,7 +119,7 @@ fn fill(name: &str, cluster: &Cluster) {
     }
 }
 
-fn shop(names: &[&str]) -> Served {
+pub(super) fn shop(names: &[&str]) -> Served {
     Served::start_verbatim(names, fill)
 }
 
