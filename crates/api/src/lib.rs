@@ -7,6 +7,7 @@ mod actions;
 mod apps;
 mod as_text;
 mod cause_log;
+pub mod causes;
 mod chain;
 mod clusters;
 mod detail;
@@ -17,6 +18,7 @@ pub mod filter;
 pub mod hub;
 mod images;
 mod object_actions;
+mod overview;
 pub mod question;
 pub mod report;
 mod resources;
@@ -48,6 +50,7 @@ pub use images::{ImageUse, ImageUses};
 pub use object_actions::{
     ActionParameter, ActionRun, ActionRunRow, ObjectActionList, ObjectActionRow, ObjectChangeRow,
 };
+pub use overview::{FleetOverview, LateProblem};
 pub use resources::{ResourceList, ResourceRow};
 pub use rules::{AskedBranch, AskedRules, RuleFaultRow, RuleList, RuleRow, RuleTrial, RulingRow};
 pub use settings::{SettingList, SettingOrigin, SettingRow};

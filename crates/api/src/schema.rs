@@ -5,7 +5,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use crate::hub::AppHistory;
 use crate::{
     API_VERSION, ActionList, ActionRun, Answer, AppDetail, AppRow, AppTree, ClusterRow, EventRow,
-    Explanation, List, ListItem, ObjectActionRow, ResourceRow, RuleRow, RuleTrial, RulingRow, SettingList,
+    Explanation, FleetOverview, List, ListItem, ObjectActionRow, ResourceRow, RuleRow, RuleTrial, RulingRow, SettingList,
     StatusRow, TrustReport, WaitChange, WaitSummary,
 };
 
@@ -29,6 +29,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         of_list::<RulingRow>(),
         of_list::<ObjectActionRow>(),
         ("Explanation", schema::<Answer>("Explanation")),
+        ("Overview", schema::<FleetOverview>("Overview")),
         ("TrustReport", schema::<TrustReport>("TrustReport")),
         ("ActionList", schema::<ActionList>("ActionList")),
         ("ActionRun", schema::<ActionRun>("ActionRun")),

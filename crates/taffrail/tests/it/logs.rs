@@ -360,6 +360,18 @@ Needs attention
 "#]],
     );
     assert_eq!(shop.ask(&["overview", "--exit-status"]).code, 1);
+    let told = shop.ask(&["overview", "--now", "2026-03-01T12:10:00Z", "-o", "json", "--exit-status"]);
+    assert_eq!(told.code, 1, "{}", told.stderr);
+    let told = told.json();
+    assert_eq!((&told["apps"], &told["problems"], &told["causes"]), (&json!(2), &json!(2), &json!(1)));
+    let cause = &told["attention"][0];
+    assert_eq!((&cause["count"], &cause["clusters"]), (&json!(2), &json!(["eu", "us"])), "{cause}");
+    assert_eq!((&cause["state"], &cause["keyCount"]), (&json!("Failed"), &json!(1)));
+    let changed = told["changed"].as_array().unwrap();
+    assert_eq!(changed.len(), 2, "{told}");
+    assert!(changed.iter().all(|it| it["name"] == "shop" && it["at"] == cause["since"]), "{told}");
+    let later = shop.ask(&["overview", "--now", "2026-03-03T12:10:00Z", "-o", "json"]).json();
+    assert_eq!(later["changed"], json!([]), "what began two days ago is not late");
     let one = shop.ask(&["overview", "--cluster", "us", "--once"]);
     assert!(!one.stdout.contains("eu"), "{}", one.stdout);
     assert_eq!(shop.ask(&["overview", "--cluster", "ap"]).code, 2);
@@ -367,6 +379,26 @@ Needs attention
     let lost = shop.ask(&["overview"]);
     assert_eq!(lost.code, 3);
     assert!(lost.stdout.contains("no answer"), "{}", lost.stdout);
+    let lost = shop.ask(&["overview", "-o", "json"]);
+    assert_eq!(lost.code, 3, "{}", lost.stdout);
+    let lost = lost.json();
+    assert_eq!((&lost["silent"], &lost["clusters"]), (&json!(["eu"]), &json!(2)));
+    let silent =
+        lost["attention"].as_array().unwrap().iter().find(|cause| cause["axis"] == "freshness").unwrap();
+    // A cluster of which nothing is known needs attention all the same.
+    assert_eq!(
+        (&silent["state"], &silent["clusters"], &silent["count"]),
+        (&json!("Lost"), &json!(["eu"]), &json!(0))
+    );
+    assert_eq!(lost["errors"][0]["cluster"], "eu");
+}
+
+/// Overviews as JSON: of failing apps, and of a cluster that does not answer.
+pub(super) fn overviews() -> [Answer; 2] {
+    let shop = shop(&["eu", "us"]);
+    let failing = shop.ask(&["overview", "--now", "2026-03-01T12:10:00Z", "-o", "json"]);
+    shop.clusters[0].trouble(Trouble::Unreachable);
+    [failing, shop.ask(&["overview", "-o", "json"])]
 }
 
 #[test]

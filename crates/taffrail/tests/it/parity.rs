@@ -137,6 +137,11 @@ impl Pairs<'_> {
             assert!(text.contains("Needs attention"), "{text}");
         }
         self.compare(&["overview", "--cluster", "no-such-cluster"], None);
+        for options in
+            [&["-o", "json"][..], &["-o", "yaml", "-n", "flux-system"], &["-o", "json", "--exit-status"]]
+        {
+            self.compare(&[&["overview"], options].concat(), None);
+        }
         self.compare_outputs(&["get", "clusters"], &["name", "json", "yaml"]);
         for filters in [&["--status", "!Ready", "--exit-status"][..], &["--sort", "status"]] {
             self.compare(&[&["get", "clusters"], filters].concat(), None);

@@ -6,7 +6,7 @@ mod news;
 
 use std::io::Write;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 #[cfg(not(feature = "demo"))]
 use frame::{Size, broken, command_for, dim, frame, title};
 #[cfg(feature = "demo")]
@@ -18,11 +18,12 @@ pub(in crate::commands) use news::News;
 #[cfg(all(test, feature = "demo"))]
 pub(in crate::commands) use news::{ClusterNews, Kind, Tally};
 use taffrail_api::question::{FleetFacts, OverviewAnswer, OverviewView};
+use taffrail_api::{AppRow, FleetOverview};
 use unicode_width::UnicodeWidthStr;
 
-use super::get;
 use super::watch::{self, Form};
-use crate::cli::{GroupingArguments, HubSource, ViewArguments};
+use super::{changes, get};
+use crate::cli::{GroupingArguments, HubSource, ListOutput, ViewArguments};
 use crate::command_error::{CommandError, Exit, written};
 use crate::output::answer::Console;
 use crate::output::printable;
@@ -44,12 +45,14 @@ Examples:
   taffrail overview --all-contexts               of all contexts
   taffrail overview --all-contexts --once        print it once, as it does without a terminal
   taffrail overview -w | tee log                 the problems, and then a line for each change
+  taffrail overview --all-contexts -o json       for programs; with -w a line for each change
   taffrail overview --from dumps/                of dump files
   taffrail overview --hub http://127.0.0.1:7655  of the clusters that a hub follows
 
 An app that needs attention is not ready, or has a problem with its sync or source; a cluster that does not answer needs
 it, too. Equal problems of one app in several clusters, or of several apps in one cluster, are one line. What changed is
-told since the command was started.
+told since the command was started. With -o json or yaml a cause is one entry for all apps and clusters, and what changed
+lately are the apps whose present problem began in the last 24 hours.
 
 Exit codes: 0 answered; 1 with --exit-status when something needs attention; 2 wrong usage; 3 some data could not be read
 (the rest is still shown); 130 interrupted.")]
@@ -71,6 +74,10 @@ pub(crate) struct OverviewArguments {
     #[arg(long, conflicts_with = "watch")]
     pub(crate) once: bool,
 
+    /// Output format; json and yaml are printed once unless -w is given
+    #[arg(short, long, value_enum, default_value_t = OverviewOutput::Text)]
+    pub(crate) output: OverviewOutput,
+
     /// Exit with 1 when an app has a problem of health, sync, source or freshness; a notice (suspended, OutOfSync
     /// without automatic sync) does not count
     #[arg(long)]
@@ -86,16 +93,35 @@ pub(crate) struct OverviewArguments {
     pub(crate) hub: HubSource,
 }
 
+/// The output formats of `overview`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OverviewOutput {
+    /// For people
+    Text,
+    Json,
+    Yaml,
+}
+
 impl OverviewArguments {
-    /// Returns true if the overview is shown until it is interrupted: with `-w`, and on a terminal without `--once`,
-    /// `--from` and `--now`.
+    /// Returns true if the overview is shown until it is interrupted: with `-w`, and as text on a terminal without
+    /// `--once`, `--from` and `--now`.
     pub(crate) fn is_live(&self) -> bool {
         let is_once = self.once || !self.view.source.from.is_empty() || self.view.source.now.is_some();
-        self.view.watch || !is_once && screen::is_capable()
+        self.view.watch || !is_once && self.output == OverviewOutput::Text && screen::is_capable()
     }
 }
 
 pub(crate) fn run(arguments: &OverviewArguments, console: &Console) -> Result<Exit, CommandError> {
+    let form = match arguments.output {
+        OverviewOutput::Text => None,
+        OverviewOutput::Json => Some((Form::Json, ListOutput::Json)),
+        OverviewOutput::Yaml => Some((Form::Yaml, ListOutput::Yaml)),
+    };
+    if let Some((form, output)) = form {
+        return watch::view(&arguments.view, form, console, |source, printed, console| {
+            document(arguments, output, printed, source, console)
+        });
+    }
     let mut news = News::new(&[]);
     if !arguments.is_live() {
         return answer(arguments, &mut news, Shown::Once, &mut Once::new(console), console);
@@ -115,6 +141,41 @@ enum Shown<'l> {
     Lines(&'l mut Lines),
 }
 
+/// Asks the clusters, dumps or the hub.
+fn asked(
+    arguments: &OverviewArguments,
+    source: &mut dyn Source,
+    console: &Console,
+) -> Result<OverviewAnswer, CommandError> {
+    let view = OverviewView {
+        namespace: arguments.namespace.clone(),
+        clusters: arguments.cluster.clone(),
+        app_labels: arguments.grouping.labels(),
+    };
+    source::ask("explain", &view, (&arguments.view, &arguments.hub), source, console)
+}
+
+/// Prints the overview for programs, unless it is the one that was printed last.
+fn document(
+    arguments: &OverviewArguments,
+    output: ListOutput,
+    printed: &mut Option<FleetOverview>,
+    source: &mut dyn Source,
+    console: &Console,
+) -> Result<Exit, CommandError> {
+    let answer = asked(arguments, source, console)?;
+    let Some(told) = changes::news(printed, FleetOverview::from(&answer)) else { return Ok(Exit::Yes) };
+    written(get::document(output, told, console))?;
+    let exit = get::tell(&answer.fleet, &answer.errors, false, console);
+    Ok(exit.max(attended(arguments, &answer.apps)))
+}
+
+/// Returns [`Exit::No`] with `--exit-status` if an app needs attention.
+fn attended(arguments: &OverviewArguments, apps: &[AppRow]) -> Exit {
+    let needs_attention = arguments.exit_status && apps.iter().any(news::is_pressing);
+    if needs_attention { Exit::No } else { Exit::Yes }
+}
+
 fn answer(
     arguments: &OverviewArguments,
     news: &mut News,
@@ -122,12 +183,7 @@ fn answer(
     source: &mut dyn Source,
     console: &Console,
 ) -> Result<Exit, CommandError> {
-    let view = OverviewView {
-        namespace: arguments.namespace.clone(),
-        clusters: arguments.cluster.clone(),
-        app_labels: arguments.grouping.labels(),
-    };
-    let answer = source::ask("explain", &view, (&arguments.view, &arguments.hub), source, console)?;
+    let answer = asked(arguments, source, console)?;
     news.look(&answer);
     let OverviewAnswer { fleet, apps, errors, .. } = answer;
     let exit = match shown {
@@ -157,8 +213,7 @@ fn answer(
             get::tell(&fleet, &errors, true, console)
         }
     };
-    let needs_attention = apps.iter().any(news::is_pressing);
-    Ok(if arguments.exit_status && needs_attention { exit.max(Exit::No) } else { exit })
+    Ok(exit.max(attended(arguments, &apps)))
 }
 
 /// Returns the lines at the bottom of the screen: the number of scopes that could not be read, if any, the command for
