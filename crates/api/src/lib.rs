@@ -17,6 +17,7 @@ mod explain;
 pub mod filter;
 pub mod hub;
 mod images;
+pub mod logs;
 mod object_actions;
 mod overview;
 pub mod question;

@@ -5,8 +5,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use crate::hub::AppHistory;
 use crate::{
     API_VERSION, ActionList, ActionRun, Answer, AppDetail, AppRow, AppTree, ClusterRow, EventRow,
-    Explanation, FleetOverview, List, ListItem, ObjectActionRow, ResourceRow, RuleRow, RuleTrial, RulingRow, SettingList,
-    StatusRow, TrustReport, WaitChange, WaitSummary,
+    Explanation, FleetOverview, List, ListItem, ObjectActionRow, ResourceRow, RuleRow, RuleTrial, RulingRow,
+    SettingList, StatusRow, TrustReport, WaitChange, WaitSummary,
 };
 
 /// Returns the JSON Schema of each answer of a command, each with the value of the answer's field `kind`.

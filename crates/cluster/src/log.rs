@@ -54,7 +54,7 @@ pub struct LogRequest {
 
 impl LogRequest {
     /// Returns the operation for error messages, such as `read the log of container c of pods/web in namespace shop`.
-    fn what(&self) -> String {
+    pub fn what(&self) -> String {
         let LogRequest { namespace, pod, container, .. } = self;
         let previous = if self.previous { "previous " } else { "" };
         format!("read the {previous}log of container {container} of pods/{pod} in namespace {namespace}")

@@ -14,7 +14,7 @@ mod sharing;
 mod source;
 pub mod store;
 
-pub use ask::{Ask, AskError, Asking};
+pub use ask::{Ask, AskError, Asking, AskingLogs, LogAnswer, LogBounds};
 pub use clock::{HubClock, HubTime};
 pub use fleet::{Disagreement, FleetError, FleetState, MAX_DISAGREEMENT, Tells};
 pub use index::{AppFilter, FleetIndex, FleetView, GroupBy, InvalidName, NameFilter, PublishedFleet};

@@ -333,8 +333,9 @@ pub(crate) struct ExplainArguments {
     pub(crate) per_cluster: bool,
 
     /// Print also the last ten lines of the log of the container that is the cause, in the first cluster of each
-    /// explanation; if the container crashed, of the run before. If a log exists but cannot be read, the exit code is 3
-    #[arg(long, conflicts_with_all = ["watch", "hub"])]
+    /// explanation; if the container crashed, of the run before. If a log exists but cannot be read, the exit code is
+    /// 3. A hub needs a token with the right to read logs
+    #[arg(long, conflicts_with = "watch")]
     pub(crate) logs: bool,
 
     /// Judge these objects as one app, in place of the apps that tools declare: group/Kind/namespace/name, separated by

@@ -43,6 +43,9 @@ pub struct ExplainView {
     pub per_cluster: bool,
     /// True if suggested commands name the context of the cluster.
     pub contexts: bool,
+    /// True to get the last lines of the containers that are causes, of the first cluster of each explanation, from a
+    /// hub; without effect where the clusters are read directly.
+    pub logs: bool,
     /// The objects that are explained as one app, in place of the apps; never serialized.
     #[serde(skip)]
     pub declared: Vec<ObjectKey>,
@@ -75,6 +78,12 @@ pub struct ExplainAnswer {
     pub has_apps: bool,
     /// True if no explained app or object has a problem but notices.
     pub is_well: bool,
+    /// Failures to find the containers that are causes, if the question asks for their logs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub log_errors: Vec<AppError>,
+    /// True if the log of a container that is a cause exists but could not be read.
+    #[serde(default)]
+    pub lacks_logs: bool,
 }
 
 /// An app or object with its explanation.
@@ -456,6 +465,8 @@ impl View for ExplainView {
             missing,
             undoubted,
             is_well: !shown.iter().any(|app| app.pressing().is_some()),
+            log_errors: Vec::new(),
+            lacks_logs: false,
         })
     }
 }

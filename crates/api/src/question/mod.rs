@@ -179,6 +179,11 @@ pub enum AskedClusters {
 }
 
 impl ViewQuestion {
+    /// Returns true if the answer contains lines of logs, which need a right of their own.
+    pub fn reads_logs(&self) -> bool {
+        matches!(self, ViewQuestion::Explain(view) if view.logs)
+    }
+
     /// Returns true if the answer needs more of the clusters than the apps and their objects.
     pub fn is_drill_down(&self) -> bool {
         match self {
@@ -331,6 +336,14 @@ pub enum ErrorLevel {
     Usage,
 }
 
+/// Returns the text of [`QuestionError::NoSuchObject`].
+fn no_such_object(object: &str, is_served: bool) -> String {
+    match is_served {
+        true => format!("there is no {object}"),
+        false => format!("the server has no kind for {object}, and there is no app of that name"),
+    }
+}
+
 /// The reason why a question has no answer, such as an unknown cluster, app or kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -384,6 +397,32 @@ pub enum QuestionError {
         /// The failure to read a part that may hold the object, if there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         hidden_by: Option<Box<AppError>>,
+    },
+    /// A text names neither an app nor an object whose logs could be read.
+    #[error("'{text}' is neither the name of an app nor of an object")]
+    InvalidName {
+        /// The text as given.
+        text: String,
+    },
+    /// No object whose logs were asked for has the name, and no app has it.
+    #[error("{}", no_such_object(.object, *.is_served))]
+    NoSuchObject {
+        /// The name as given.
+        text: String,
+        /// The name in the form for messages: `deploy 'web'`.
+        object: String,
+        /// True if a server serves the kind.
+        is_served: bool,
+        /// True if all namespaces were searched.
+        has_searched_all: bool,
+    },
+    /// None of the Pods whose logs were asked for has a container of the name.
+    #[error("no Pod has a container '{container}'")]
+    NoContainer {
+        /// The name as given.
+        container: String,
+        /// The names of the containers of these Pods, sorted.
+        known: Vec<String>,
     },
     /// No cluster serves a kind.
     #[error("there is no kind called '{kind}'")]

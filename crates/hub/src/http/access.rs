@@ -33,6 +33,29 @@ pub struct Access {
     sessions: Mutex<VecDeque<Session>>,
 }
 
+/// The rights of who sent a request, beyond reading the status of the fleet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Rights {
+    /// True if the logs of containers may be read.
+    logs: bool,
+}
+
+impl Rights {
+    /// The rights of the token of this run of a hub, and of all clients of a hub without access rules.
+    pub(super) const ALL: Rights = Rights { logs: true };
+    /// The rights of a request that no guard has let pass.
+    pub(super) const NONE: Rights = Rights { logs: false };
+
+    /// Refuses (with 403) to read logs without the right to.
+    pub(super) fn check_logs(self) -> Result<(), Refusal> {
+        match self.logs {
+            true => Ok(()),
+            false => Err(Refusal::forbidden("the token does not allow to read logs")
+                .hint("'taffrail hub token create NAME --logs' makes a token that does")),
+        }
+    }
+}
+
 /// A session that a token opened, and that ends with it.
 #[derive(Debug)]
 struct Session {
@@ -114,15 +137,13 @@ impl Access {
         self.hosts.iter().any(|own| own.eq_ignore_ascii_case(host))
     }
 
-    /// Refuses a request that has neither a token that is valid at `now` nor the cookie of an open session (401), and
-    /// one with such a cookie but without a `Sec-Fetch-Site` of `same-origin`, or `none` for GET and HEAD (403). If it
-    /// has a token, only that decides.
-    pub(super) fn check_reader(&self, parts: &Parts, now: Timestamp) -> Result<(), Refusal> {
+    /// Returns the rights of a request. Refuses one that has neither a token that is valid at `now` nor the cookie of
+    /// an open session (401), and one with such a cookie but without a `Sec-Fetch-Site` of `same-origin`, or `none` for
+    /// GET and HEAD (403). If it has a token, only that decides.
+    pub(super) fn check_reader(&self, parts: &Parts, now: Timestamp) -> Result<Rights, Refusal> {
         if let Some(token) = bearer(&parts.headers)? {
-            return match self.admits(TokenHash::of(token), now) {
-                true => Ok(()),
-                false => Err(Refusal::unauthorized("the access token is unknown or has expired")),
-            };
+            let rights = self.rights(TokenHash::of(token), now);
+            return rights.ok_or_else(|| Refusal::unauthorized("the access token is unknown or has expired"));
         }
         let Some(session) = self.session(&parts.headers, now) else {
             let refusal = Refusal::unauthorized("the request has neither a token nor a session");
@@ -133,18 +154,18 @@ impl Access {
                 false => "send 'Authorization: Bearer TOKEN'; 'taffrail hub token create' makes a token",
             }));
         };
-        if !session {
+        let Some(rights) = session else {
             return Err(Refusal::unauthorized("the session has ended").hint(match self.prints_url() {
                 true => "begin a new session: open the URL with a token again, as the hub printed it",
                 false => "open a session with a token: POST /api/v1/session",
             }));
-        }
+        };
         let site = parts.headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
         let is_read = matches!(parts.method, Method::GET | Method::HEAD);
         match site {
-            Some(b"same-origin") => Ok(()),
+            Some(b"same-origin") => Ok(rights),
             // The user typed the address.
-            Some(b"none") if is_read => Ok(()),
+            Some(b"none") if is_read => Ok(rights),
             Some(_) => Err(Refusal::forbidden("the hub refuses the request, because another site sent it")),
             None => Err(Refusal::forbidden(
                 "the request has a session cookie, but not the header Sec-Fetch-Site, which browsers send",
@@ -161,7 +182,7 @@ impl Access {
     /// are [`MAX_SESSIONS`], the oldest one ends.
     pub(super) fn open_session(&self, token: &str, now: Timestamp) -> Result<HeaderValue, Refusal> {
         let hash = TokenHash::of(token);
-        if !self.admits(hash, now) {
+        if self.rights(hash, now).is_none() {
             return Err(Refusal::unauthorized("the access token is unknown or has expired"));
         }
         let session = Token::generate().map_err(|_| Refusal::internal())?;
@@ -176,18 +197,21 @@ impl Access {
         HeaderValue::from_str(&cookie).map_err(|_| Refusal::internal())
     }
 
-    /// Returns true if `hash` is that of the token of this run, or of a known one that has not expired at `now`.
-    /// Compares hashes in constant time.
-    fn admits(&self, hash: TokenHash, now: Timestamp) -> bool {
+    /// Returns the rights of the token with this hash: that of this run, or a known one that has not expired at `now`;
+    /// `None` if there is none. Compares hashes in constant time.
+    fn rights(&self, hash: TokenHash, now: Timestamp) -> Option<Rights> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
         let of_record = |record: &TokenRecord| record.hash == hash && record.is_valid(now);
-        let is_known = tokens.iter().fold(false, |is_known, record| is_known | of_record(record));
-        is_known | (self.run == Some(hash))
+        let known = tokens.iter().fold(None, |known, record| match of_record(record) {
+            true => Some(Rights { logs: record.reads_logs() }),
+            false => known,
+        });
+        if self.run == Some(hash) { Some(Rights::ALL) } else { known }
     }
 
-    /// Returns true if one of the first four session cookies is that of a session whose token is still valid at `now`,
-    /// false if none is; `None` without a session cookie.
-    fn session(&self, headers: &HeaderMap, now: Timestamp) -> Option<bool> {
+    /// Returns the rights of the session that one of the first four session cookies is of and whose token is still
+    /// valid at `now`; the inner `None` if none is, the outer one without a session cookie.
+    fn session(&self, headers: &HeaderMap, now: Timestamp) -> Option<Option<Rights>> {
         let cookies = headers.get_all(header::COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
         let cookies = cookies.flat_map(|cookies| cookies.split(';'));
         let own = cookies.filter_map(|cookie| cookie.trim().strip_prefix(&*self.cookie)?.strip_prefix('='));
@@ -199,7 +223,7 @@ impl Access {
             let token = |session: &Session| (session.cookie == hash).then_some(session.token);
             sessions.iter().fold(found, |found, session| token(session).or(found))
         });
-        Some(opened_by.is_some_and(|token| self.admits(token, now)))
+        Some(opened_by.and_then(|token| self.rights(token, now)))
     }
 }
 

@@ -10,6 +10,7 @@ use http::header::{self, HeaderName};
 use http::{HeaderValue, Method, StatusCode};
 use tokio::sync::Semaphore;
 
+use super::access::Rights;
 use super::body::BodyWithPermit;
 use super::problem::Refusal;
 use super::request::HubApi;
@@ -22,6 +23,9 @@ pub(super) const STREAM: &str = "/api/v1/stream";
 
 /// The path to which clients post the questions of views, such as that of `taffrail explain --hub`.
 pub(super) const QUESTIONS: &str = "/api/v1/questions";
+
+/// The path to which clients post questions about logs.
+pub(super) const LOGS: &str = "/api/v1/logs";
 
 /// The paths that need neither token nor session, because their answers reveal nothing about the fleet.
 const OPEN: [&str; 2] = ["/healthz", "/readyz"];
@@ -72,26 +76,28 @@ async fn guarded(hub: &HubApi, request: axum::extract::Request, next: Next) -> R
     }
     let is_open = OPEN.contains(&path) && matches!(parts.method, Method::GET | Method::HEAD);
     let is_entrance = path == SESSION && parts.method == Method::POST;
+    let mut rights = Rights::ALL;
     if let Some(access) = &hub.access {
         // Probes do not know the name of the hub.
         if !is_open {
             access.check_origin(&parts)?;
         }
         if !is_open && !is_entrance {
-            access.check_reader(&parts, hub.index.clock().time().now)?;
+            rights = access.check_reader(&parts, hub.index.clock().time().now)?;
         }
     }
     let permits: &Arc<Semaphore> = match path {
         // Whoever may not read takes no place of readers, however slowly a body is sent.
         _ if is_open || is_entrance => &hub.strangers,
-        STREAM => &hub.streams,
+        STREAM | LOGS => &hub.streams,
         _ => &hub.requests,
     };
     let permit = Arc::clone(permits).try_acquire_owned();
     let permit = permit
         .map_err(|_| Refusal::busy("the hub already answers as many requests as it may at one time"))?;
     let body = Body::new(http_body_util::Limited::new(body, limits.body));
-    let request = axum::extract::Request::from_parts(parts, body);
+    let mut request = axum::extract::Request::from_parts(parts, body);
+    request.extensions_mut().insert(rights);
     let response = tokio::time::timeout(limits.time, next.run(request)).await;
     let response = response.map_err(|_| Refusal::busy("the hub did not answer the request in time"))?;
     // What is answered counts until it is sent.

@@ -16,12 +16,13 @@ pub struct Limits {
     /// hub refuses a question with a longer one with 422.
     pub answer: usize,
     /// The greatest length in bytes of the answer to any other view's question, such as that of `tree`; the hub refuses
-    /// a question with a longer one with 422.
+    /// a question with a longer one with 422. Also that of the lines of logs that are not followed; the hub leaves out
+    /// further ones, and says so.
     pub drill_down: usize,
     /// The greatest number of requests that the hub answers at one time, event streams not counted; it refuses further
     /// ones with 503. Requests that need no token (probes, opening a session) have as many places of their own.
     pub requests: usize,
-    /// The greatest number of event streams; the hub refuses further ones with 503.
+    /// The greatest number of event streams and answers about logs; the hub refuses further ones with 503.
     pub streams: usize,
     /// The greatest number of open connections; further ones wait to be accepted.
     pub connections: usize,

@@ -14,6 +14,7 @@ mod endpoint;
 mod guard;
 mod limits;
 mod lists;
+mod logs;
 mod metrics;
 #[cfg(test)]
 mod openapi;

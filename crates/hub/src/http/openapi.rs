@@ -10,11 +10,12 @@ use taffrail_api::hub::{
     AppChange, AppGroup, AppHistory, Attention, HttpProblem, HubList, Matrix, PastApp, PastCluster, PastList,
     StreamFrame,
 };
+use taffrail_api::logs::{LogEvent, LogsQuestion};
 use taffrail_api::question::{ViewAnswer, ViewQuestion};
 use taffrail_api::{API_VERSION, AppRow, ClusterRow};
 
 use super::endpoint::ENDPOINTS;
-use super::guard::{QUESTIONS, SESSION, STREAM};
+use super::guard::{LOGS, QUESTIONS, SESSION, STREAM};
 use super::lists::APP_FIELDS;
 use super::query::{PARAMETERS, ParameterForm, Query};
 
@@ -49,6 +50,8 @@ fn schemas() -> Map<String, Value> {
         ("StreamFrame", answer::<StreamFrame>(generator, "")),
         ("ViewQuestion", answer::<ViewQuestion>(generator, "")),
         ("ViewAnswer", answer::<ViewAnswer>(generator, "")),
+        ("LogsQuestion", answer::<LogsQuestion>(generator, "")),
+        ("LogEvent", answer::<LogEvent>(generator, "")),
     ] {
         own.insert(name.to_owned(), schema);
     }
@@ -183,6 +186,21 @@ pub(super) fn document() -> Value {
         "summary": "Answers the question of a view of the command line, whole and with all that the view prints.",
         "requestBody": { "required": true, "content": { "application/json": { "schema": reference("ViewQuestion") } } },
         "responses": responses(answered, &[400, 401, 403, 413, 414, 422, 431, 503]),
+    } }),
+    );
+    let about = "Events, one on each line, the last of which is `done` if the answer is whole.";
+    let logs = text(
+        about,
+        "application/x-ndjson",
+        json!({ "type": "string", "contentSchema": reference("LogEvent") }),
+    );
+    paths.insert(
+        LOGS.to_owned(),
+        json!({ "post": {
+        "operationId": "readLogs",
+        "summary": "Reads or follows the logs of the containers of an app or object; needs a token that allows it.",
+        "requestBody": { "required": true, "content": { "application/json": { "schema": reference("LogsQuestion") } } },
+        "responses": responses(logs, &[400, 401, 403, 413, 414, 422, 431, 503]),
     } }),
     );
     let open = |id: &str, about: &str, problems: &[u16]| {

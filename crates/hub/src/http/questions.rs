@@ -1,17 +1,20 @@
-//! The handler of `/api/v1/questions`: has the questions of views answered by [`Ask`](crate::ask::Ask).
+//! The handler of `/api/v1/questions`: has the questions of views answered by [`Ask`].
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
+use serde::de::DeserializeOwned;
 use taffrail_api::question::ViewQuestion;
 
+use super::access::Rights;
 use super::body::{typed, whole};
 use super::problem::Refusal;
 use super::request::{HubApi, compute};
-use crate::ask::AskError;
+use crate::ask::{Ask, AskError};
 
 /// Answers the view's question that the body of the request holds as JSON.
 pub(super) async fn ask(State(hub): State<Arc<HubApi>>, request: axum::extract::Request) -> Response {
@@ -25,9 +28,43 @@ pub(super) async fn ask(State(hub): State<Arc<HubApi>>, request: axum::extract::
 /// shortened to it.
 const MAX_PATIENCE: Duration = Duration::from_secs(10);
 
+/// Converts the reason why there is no answer to a question.
+pub(super) fn refused(error: AskError) -> Refusal {
+    match error {
+        AskError::Question(error) => Refusal::question(error),
+        AskError::Invalid(why) => Refusal::request(why),
+        AskError::Busy(_) | AskError::Late => Refusal::busy(&error.to_string()),
+        AskError::Ended => Refusal::internal(),
+    }
+}
+
+/// Returns the asker of a hub; refuses (404) if it has none.
+pub(super) fn asker(hub: &HubApi) -> Result<Arc<dyn Ask>, Refusal> {
+    let none = || Refusal::not_found("this hub does not answer the commands of taffrail with --hub");
+    hub.asker.clone().ok_or_else(none)
+}
+
+/// Parses the body of a request, the question of what `what` names, from JSON.
+pub(super) async fn question<Q: DeserializeOwned>(
+    hub: &HubApi,
+    body: Body,
+    what: &str,
+) -> Result<Q, Refusal> {
+    let Some(bytes) = whole(body).await else {
+        let why = format!(
+            "the body of the request is longer than {} bytes, or was not sent whole",
+            hub.limits.body
+        );
+        return Err(Refusal::too_large(StatusCode::PAYLOAD_TOO_LARGE, why));
+    };
+    serde_json::from_slice(&bytes).map_err(|error| {
+        Refusal::request(format!("the body of the request is not the question of {what}: {error}"))
+    })
+}
+
 /// Returns the time for which the client waits for the answer: the seconds of the first valid `wait` in its `Prefer`
 /// headers (RFC 7240, `Prefer: wait=5`), but at most [`MAX_PATIENCE`], which is also the default.
-fn patience(headers: &HeaderMap) -> Duration {
+pub(super) fn patience(headers: &HeaderMap) -> Duration {
     let preferences = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
     let preferences = preferences.flat_map(|value| value.split(','));
     let mut waits = preferences.filter_map(|preference| {
@@ -40,26 +77,14 @@ fn patience(headers: &HeaderMap) -> Duration {
 
 async fn answer(hub: Arc<HubApi>, request: axum::extract::Request) -> Result<Vec<u8>, Refusal> {
     let patience = patience(request.headers());
-    let Some(asker) = hub.asker.clone() else {
-        return Err(Refusal::not_found("this hub does not answer the commands of taffrail with --hub"));
-    };
-    let Some(bytes) = whole(request.into_body()).await else {
-        let why = format!(
-            "the body of the request is longer than {} bytes, or was not sent whole",
-            hub.limits.body
-        );
-        return Err(Refusal::too_large(StatusCode::PAYLOAD_TOO_LARGE, why));
-    };
-    let question: ViewQuestion = serde_json::from_slice(&bytes).map_err(|error| {
-        Refusal::request(format!("the body of the request is not the question of a view: {error}"))
-    })?;
+    let asker = asker(&hub)?;
+    let rights = request.extensions().get().copied();
+    let question: ViewQuestion = self::question(&hub, request.into_body(), "a view").await?;
+    if question.reads_logs() {
+        rights.unwrap_or(Rights::NONE).check_logs()?;
+    }
     let most = if question.is_drill_down() { hub.limits.drill_down } else { hub.limits.answer };
-    let answer = asker.ask(question, patience).await.map_err(|error| match error {
-        AskError::Question(error) => Refusal::question(error),
-        AskError::Invalid(why) => Refusal::request(why),
-        AskError::Busy(_) => Refusal::busy(&error.to_string()),
-        AskError::Ended => Refusal::internal(),
-    })?;
+    let answer = asker.ask(question, patience).await.map_err(refused)?;
     compute(hub, move |_| {
         let mut bytes = Bounded { bytes: Vec::new(), most };
         serde_json::to_writer(&mut bytes, &answer).map_err(|_| Refusal::answer(most))?;

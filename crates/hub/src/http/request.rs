@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::request::Parts;
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
-use super::access::Access;
+use super::access::{Access, Rights};
 use super::cursor;
 use super::limits::Limits;
 use super::problem::Refusal;
@@ -104,7 +105,16 @@ impl HubApi {
         }
     }
 
-    /// Sets what answers the questions of views; without it `/api/v1/questions` responds with 404.
+    /// Returns the rights of a request whose answer goes on, or the refusal if it is not admitted any more: its token
+    /// was revoked or has expired, say.
+    pub(super) fn still_admits(&self, parts: &Parts) -> Result<Rights, Refusal> {
+        match &self.access {
+            Some(access) => access.check_reader(parts, self.index.clock().time().now),
+            None => Ok(Rights::ALL),
+        }
+    }
+
+    /// Sets what answers the questions of views and those about logs; without it these paths respond with 404.
     #[must_use]
     pub fn with_asker(self, asker: Arc<dyn Ask>) -> HubApi {
         HubApi { asker: Some(asker), ..self }

@@ -13,7 +13,7 @@ use super::endpoint::{ENDPOINTS, Endpoint};
 use super::problem::Refusal;
 use super::query::Query;
 use super::request::{HubApi, Request, compute};
-use super::{guard, metrics, probes, questions, stream};
+use super::{guard, logs, metrics, probes, questions, stream};
 
 /// Makes the router with all paths of the API, behind the guard.
 pub fn router(hub: Arc<HubApi>) -> Router {
@@ -31,6 +31,7 @@ pub fn router(hub: Arc<HubApi>) -> Router {
         .route(guard::SESSION, post(open_session))
         .route(guard::STREAM, get(follow))
         .route(guard::QUESTIONS, post(questions::ask))
+        .route(guard::LOGS, post(logs::open))
         .fallback(|| async { Refusal::not_found("the hub has no such path") })
         .method_not_allowed_fallback(|| async { Refusal::method() })
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&hub), guard::guard))

@@ -1,6 +1,7 @@
 //! Requests to the router, without a network.
 
 mod access;
+mod logs;
 mod metrics;
 mod past;
 mod questions;

@@ -28,7 +28,7 @@ pub use record::{
 };
 pub use taffrail_api::hub::PairState;
 pub use taffrail_apps::SyncResult;
-pub use token::{Token, TokenHash, TokenRecord};
+pub use token::{LOGS_RIGHT, Token, TokenHash, TokenRecord};
 
 /// The future of a result that a store returns.
 pub type Answer<'s, T> = BoxFuture<'s, Result<T, StoreError>>;

@@ -14,6 +14,9 @@ const RANDOM_BYTES: usize = 32;
 /// The text before the random part of a token, by which scanners for leaked secrets find it.
 const PREFIX: &str = "taffrail_";
 
+/// The right to read the logs of containers, beyond the status of the fleet, as [`TokenRecord::rights`] names it.
+pub const LOGS_RIGHT: &str = "logs";
+
 /// A new access token in clear text. It is shown once and saved nowhere; `Debug` does not print it.
 pub struct Token(String);
 
@@ -83,7 +86,7 @@ pub struct TokenRecord {
     pub name: String,
     /// The hash of the token.
     pub hash: TokenHash,
-    /// The rights beyond reading the status of the fleet, such as `logs`.
+    /// The rights beyond reading the status of the fleet: [`LOGS_RIGHT`], or what a later release knows.
     pub rights: BTreeSet<String>,
     /// The time of its creation.
     pub created: Timestamp,
@@ -95,6 +98,11 @@ impl TokenRecord {
     /// Returns true if `token` is this token and it has not expired at `now`.
     pub fn admits(&self, token: &str, now: Timestamp) -> bool {
         TokenHash::of(token) == self.hash && self.is_valid(now)
+    }
+
+    /// Returns true if the token may read the logs of containers.
+    pub fn reads_logs(&self) -> bool {
+        self.rights.contains(LOGS_RIGHT)
     }
 
     /// Returns true if the token has not expired at `now`.

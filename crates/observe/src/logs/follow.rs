@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use taffrail_api::logs::LogLine;
 use taffrail_cluster::{LogRequest, ReadError};
 use taffrail_object::json::Value;
 use taffrail_object::{Object, Projection};
@@ -12,9 +13,9 @@ use tokio::task::JoinHandle;
 
 use super::lines::LineSplitter;
 use super::pods::pods;
-use super::{LogLine, LogReader, LogTarget, READ_TIMEOUT};
+use super::{LogReader, LogTarget, READ_TIMEOUT};
 
-/// Maximum size of the lines of one log that wait to be taken, in bytes; the oldest are left out.
+/// Maximum memory of the lines of one log that wait to be taken, in bytes; the oldest are left out.
 const MAX_WAITING_BYTES: usize = 1 << 20;
 /// Maximum number of lines of one log that wait to be taken; the oldest are left out.
 const MAX_WAITING_LINES: usize = 10_000;
@@ -119,11 +120,11 @@ impl Waiting {
         }
         let mut backlog = self.lock();
         for line in lines {
-            backlog.bytes += line.text.len();
+            backlog.bytes += line.cost();
             backlog.lines.push_back(line);
             while backlog.bytes > MAX_WAITING_BYTES || backlog.lines.len() > MAX_WAITING_LINES {
                 let Some(oldest) = backlog.lines.pop_front() else { break };
-                backlog.bytes -= oldest.text.len();
+                backlog.bytes -= oldest.cost();
                 backlog.news.left_out += 1;
             }
         }
@@ -190,9 +191,12 @@ impl Follower {
         loop {
             let mut new = Vec::new();
             match stream.next().await {
-                Ok(Some(part)) => lines.push(&part, &mut new),
+                Ok(Some(part)) => lines.push(&part, |line| {
+                    new.push(line);
+                    true
+                }),
                 end => {
-                    lines.finish(&mut new);
+                    new.extend(lines.finish());
                     self.told.add_lines(new);
                     return end.map(drop);
                 }
@@ -212,7 +216,7 @@ impl Follower {
         }
         loop {
             // The semaphore is never closed.
-            let place = self.reader.reads.acquire().await;
+            let place = self.reader.places.reads.acquire().await;
             let cluster = self.reader.cluster.with_timeout(READ_TIMEOUT);
             let found = cluster.get(&pods, Some(namespace), pod, Projection::Full).await?;
             drop(place);
@@ -291,7 +295,9 @@ mod tests {
         assert_eq!(news.lines[0], line(3));
         assert!(waiting.take().is_empty());
 
-        let long = LogLine { text: "x".repeat(MAX_WAITING_BYTES / 4), left_out: 0 };
+        // Each line takes more memory than its text.
+        let text = "x".repeat(MAX_WAITING_BYTES / 4 - size_of::<LogLine>());
+        let long = LogLine { text, left_out: 0 };
         waiting.add_lines(vec![long; 6]);
         let news = waiting.take();
         assert_eq!((news.left_out, news.lines.len()), (2, 4));

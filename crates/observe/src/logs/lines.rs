@@ -1,16 +1,10 @@
 //! Lines of a log that arrives in parts.
 
-use super::MAX_LINE_BYTES;
+use std::collections::VecDeque;
 
-/// A line of a log, without its end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogLine {
-    /// The text as the container wrote it, without a carriage return at its end; bytes that are not UTF-8 are replaced
-    /// by U+FFFD.
-    pub text: String,
-    /// Number of bytes at its end that are left out, because the line is longer than [`MAX_LINE_BYTES`].
-    pub left_out: u64,
-}
+use taffrail_api::logs::LogLine;
+
+use super::MAX_LINE_BYTES;
 
 /// Splits a log that arrives in parts into lines.
 #[derive(Debug, Default)]
@@ -20,22 +14,23 @@ pub(super) struct LineSplitter {
 }
 
 impl LineSplitter {
-    /// Adds the lines that end in `part` to `out`; keeps the text after the last line end for the next call.
-    pub(super) fn push(&mut self, part: &[u8], out: &mut Vec<LogLine>) {
+    /// Passes the lines that end in `part` to `out`, until that returns false; keeps the text after the last line end
+    /// for the next call.
+    pub(super) fn push(&mut self, part: &[u8], mut out: impl FnMut(LogLine) -> bool) {
         let mut rest = part;
         while let Some(end) = memchr::memchr(b'\n', rest) {
             self.extend(&rest[..end]);
-            out.push(self.take());
+            if !out(self.take()) {
+                return;
+            }
             rest = &rest[end + 1..];
         }
         self.extend(rest);
     }
 
-    /// Adds the text after the last line end to `out` as a line, unless it is empty.
-    pub(super) fn finish(&mut self, out: &mut Vec<LogLine>) {
-        if !self.begun.is_empty() {
-            out.push(self.take());
-        }
+    /// Returns the text after the last line end as a line; `None` if it is empty.
+    pub(super) fn finish(&mut self) -> Option<LogLine> {
+        (!self.begun.is_empty()).then(|| self.take())
     }
 
     fn extend(&mut self, part: &[u8]) {
@@ -63,15 +58,80 @@ impl LineSplitter {
     }
 }
 
+/// The last lines of a log that is read, within a limit of memory.
+#[derive(Debug)]
+pub(super) struct LastLines {
+    lines: VecDeque<LogLine>,
+    /// The number of lines to keep, counted from the end.
+    most: usize,
+    /// The memory that the kept lines take, in bytes.
+    pub(super) cost: usize,
+    limit: usize,
+    /// True if a line was refused, because the limit was reached.
+    pub(super) is_full: bool,
+}
+
+impl LastLines {
+    /// Makes a buffer that keeps the last `most` lines, all if it is `None`, and at most `limit` bytes of memory.
+    pub(super) fn new(most: Option<u64>, limit: usize) -> LastLines {
+        let most = most.map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
+        LastLines { lines: VecDeque::new(), most, cost: 0, limit, is_full: false }
+    }
+
+    /// Adds a line, and drops the oldest one beyond the number to keep. Returns false, and drops the line, if it would
+    /// exceed the limit.
+    pub(super) fn push(&mut self, line: LogLine) -> bool {
+        if self.lines.len() >= self.most {
+            match self.lines.pop_front() {
+                Some(oldest) => self.cost -= oldest.cost(),
+                None => return true,
+            }
+        }
+        self.is_full |= self.cost + line.cost() > self.limit;
+        if !self.is_full {
+            self.cost += line.cost();
+            self.lines.push_back(line);
+        }
+        !self.is_full
+    }
+
+    /// Returns the lines, the oldest first.
+    pub(super) fn into_lines(self) -> Vec<LogLine> {
+        self.lines.into()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn lines(parts: &[&[u8]]) -> Vec<LogLine> {
         let (mut lines, mut out) = (LineSplitter::default(), Vec::new());
-        parts.iter().for_each(|part| lines.push(part, &mut out));
-        lines.finish(&mut out);
+        let mut keep = |line| {
+            out.push(line);
+            true
+        };
+        parts.iter().for_each(|part| lines.push(part, &mut keep));
+        out.extend(lines.finish());
         out
+    }
+
+    #[test]
+    fn the_last_lines_are_kept_within_their_memory() {
+        let line = |text: &str| LogLine { text: text.to_owned(), left_out: 0 };
+        let mut last = LastLines::new(Some(2), 1 << 20);
+        for number in 0..10_000 {
+            assert!(last.push(line(&number.to_string())));
+            assert!(last.lines.len() <= 2 && last.cost <= 2 * (4 + size_of::<LogLine>()));
+        }
+        assert_eq!(last.into_lines(), [line("9998"), line("9999")]);
+        let mut none = LastLines::new(Some(0), 1 << 20);
+        assert!(none.push(line("x")) && none.into_lines().is_empty());
+        // An empty line takes memory, too.
+        let mut empty = LastLines::new(None, 100 * size_of::<LogLine>());
+        let kept = (0..1000).take_while(|_| empty.push(line(""))).count();
+        assert_eq!((kept, empty.is_full), (100, true));
+        assert_eq!(empty.into_lines().len(), 100);
     }
 
     #[test]

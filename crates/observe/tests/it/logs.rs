@@ -4,11 +4,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
-use taffrail_cluster::{Cluster, LogRequest};
-use taffrail_observe::logs::{FollowedLog, LogReader, LogTarget, MAX_FOLLOWED, MAX_LOG_BYTES, MAX_READS};
+use taffrail_api::logs::LogLine;
+use taffrail_cluster::{Cluster, LogRequest, Reason};
+use taffrail_observe::logs::{
+    FollowedLog, LogPlaces, LogReader, LogTarget, MAX_FOLLOWED, MAX_LOG_BYTES, MAX_READS, ReadLimits,
+};
 use taffrail_observe::{ClusterConnector, ClusterSelection, TimeLimits, members};
 use taffrail_status::Status;
 use taffrail_testkit::server::{Reply, Server};
+use tokio::time::Instant;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -33,6 +37,11 @@ fn request() -> LogRequest {
         tail: Some(5),
         since: None,
     }
+}
+
+/// The request for all lines.
+fn all() -> LogRequest {
+    LogRequest { tail: None, ..request() }
 }
 
 fn target() -> LogTarget {
@@ -65,16 +74,55 @@ fn pod(restarts: usize, state: serde_json::Value) -> Reply {
 #[tokio::test]
 async fn a_log_is_read_up_to_its_bound() {
     let server = Server::start(|_| Reply::flood(&format!("{}\n", "x".repeat(1023))));
-    let log = LogReader::new(&connected(&server).await).read(&request()).await.unwrap();
+    let reader = LogReader::new(&connected(&server).await);
+    let log = reader.read(&all(), ReadLimits::from_now()).await.unwrap();
     assert!(log.is_cut && log.failure.is_none(), "{:?}", log.failure);
-    let bytes: usize = log.lines.iter().map(|line| line.text.len() + 1).sum();
-    assert!((MAX_LOG_BYTES..MAX_LOG_BYTES + 1024).contains(&bytes), "{bytes}");
+    let bytes: usize = log.lines.iter().map(LogLine::cost).sum();
+    assert!((MAX_LOG_BYTES - 2048..=MAX_LOG_BYTES).contains(&bytes), "{bytes}");
+    // A server that ignores the number of lines to send costs no memory for the others.
+    let log = reader.read(&request(), ReadLimits::from_now()).await.unwrap();
+    assert!(log.is_cut && log.failure.is_none(), "{:?}", log.failure);
+    assert_eq!(log.lines.len(), 5);
+}
+
+#[tokio::test]
+async fn empty_lines_take_memory_too() {
+    let server = Server::start(|_| Reply::flood("\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n"));
+    let reader = LogReader::new(&connected(&server).await);
+    let log = reader.read(&all(), ReadLimits::from_now()).await.unwrap();
+    assert!(log.is_cut && log.failure.is_none(), "{:?}", log.failure);
+    assert_eq!(log.lines.len(), MAX_LOG_BYTES / size_of::<LogLine>());
+}
+
+#[tokio::test]
+async fn a_read_that_gets_no_place_ends_at_its_deadline() {
+    let server = Server::hanging();
+    let reader = LogReader::new(&connected(&server).await);
+    let reads: Vec<_> = (0..MAX_READS)
+        .map(|_| {
+            let reader = reader.clone();
+            let limits = ReadLimits { until: Instant::now() + PATIENCE, ..ReadLimits::from_now() };
+            tokio::spawn(async move { reader.read(&request(), limits).await.is_ok() })
+        })
+        .collect();
+    let server = tokio::task::spawn_blocking(move || {
+        server.until(|traffic| traffic.count("/log") >= MAX_READS);
+        server
+    })
+    .await
+    .unwrap();
+    let soon = ReadLimits { until: Instant::now() + Duration::from_millis(50), ..ReadLimits::from_now() };
+    let late = reader.read(&request(), soon).await.unwrap_err();
+    assert_eq!(late.reason(), Reason::Timeout, "{late}");
+    assert_eq!(server.traffic().count("/log"), MAX_READS);
+    reads.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
 #[tokio::test]
 async fn what_was_read_before_a_failure_is_kept() {
     let server = Server::start(|_| Reply::cut("one\ntwo"));
-    let log = LogReader::new(&connected(&server).await).read(&request()).await.unwrap();
+    let reader = LogReader::new(&connected(&server).await);
+    let log = reader.read(&request(), ReadLimits::from_now()).await.unwrap();
     assert_eq!(log.lines.iter().map(|line| &*line.text).collect::<Vec<_>>(), ["one", "two"]);
     assert!(log.failure.is_some() && !log.is_cut);
 }
@@ -86,7 +134,7 @@ async fn few_logs_of_a_cluster_are_read_at_once() {
     let reads: Vec<_> = (0..MAX_READS + 8)
         .map(|_| {
             let reader = reader.clone();
-            tokio::spawn(async move { reader.read(&request()).await.is_ok() })
+            tokio::spawn(async move { reader.read(&request(), ReadLimits::from_now()).await.is_ok() })
         })
         .collect();
     let server = tokio::task::spawn_blocking(move || {
@@ -102,13 +150,17 @@ async fn few_logs_of_a_cluster_are_read_at_once() {
 #[tokio::test]
 async fn few_logs_of_a_cluster_are_followed_and_dropped_ones_make_room() {
     let server = Server::start(|_| Reply::stuck("one\n"));
-    let reader = LogReader::new(&connected(&server).await);
+    let (cluster, places) = (connected(&server).await, LogPlaces::default());
+    let reader = LogReader::sharing(&cluster, places.clone());
+    let shared = LogReader::sharing(&cluster, places);
     let mut followed: Vec<FollowedLog> =
         (0..MAX_FOLLOWED).map(|_| reader.follow(&request(), &target()).unwrap()).collect();
     for log in &mut followed {
         assert_eq!(log.next().await.unwrap().lines[0].text, "one");
     }
     assert!(reader.follow(&request(), &target()).is_none());
+    // Readers that share places share the number.
+    assert!(shared.follow(&request(), &target()).is_none());
     followed.pop();
     // The place is free when the dropped task has ended.
     let again = tokio::time::timeout(PATIENCE, async {

@@ -29,7 +29,7 @@ use crate::source::{self, Source};
 use crate::{phrase, program, say};
 
 mod explained;
-mod logs;
+pub(in crate::commands) mod logs;
 mod unsynced;
 
 pub(crate) use explained::Explained;
@@ -52,18 +52,18 @@ pub(crate) fn run(
         clusters: arguments.cluster.clone(),
         per_cluster: arguments.per_cluster,
         contexts: arguments.hub.names_contexts(&arguments.view.source),
+        logs: arguments.logs && arguments.hub.hub.is_some(),
         declared: arguments.declared.clone(),
         app_labels: arguments.grouping.labels(),
     };
     let answer = source::ask("explain", &view, (&arguments.view, &arguments.hub), source, console)?;
-    let ExplainAnswer { fleet, mut items, errors, missing, undoubted, has_apps, is_well } = answer;
-    let mut exit = match arguments.logs {
-        true => {
-            let explanations = items.iter_mut().map(|item| &mut item.explanation);
-            logs::add(&mut explanations.collect::<Vec<_>>(), &arguments.view.source, console)?
-        }
-        false => Exit::Yes,
-    };
+    let mut answer = answer;
+    if arguments.logs && !view.logs {
+        logs::add(&mut answer, &arguments.view.source)?;
+    }
+    let ExplainAnswer { fleet, items, errors, missing, undoubted, has_apps, is_well, log_errors, lacks_logs } =
+        answer;
+    let mut exit = logs::tell(&log_errors, lacks_logs, console);
     let answer = match arguments.output {
         ExplainOutput::Table => Explained::Text(items),
         ExplainOutput::Json | ExplainOutput::Yaml => {

@@ -135,16 +135,6 @@ fn hint(arguments: &GetArguments, elsewhere: &AppsElsewhere) -> String {
     )
 }
 
-/// Prints the errors of clusters, but not the problems with contexts, and returns the exit code of the worst.
-pub(super) fn tell_errors(errors: &[AppError], fleet: &FleetFacts, console: &Console) -> Exit {
-    let mut exit = Exit::Yes;
-    for complaint in complaints(errors, &fleet.unobserved) {
-        complaint.print(console);
-        exit = exit.max(complaint.exit);
-    }
-    exit
-}
-
 /// Prints the problems with contexts and, if `for_people`, the errors of clusters, which JSON and YAML contain. Returns
 /// the exit code of the worst of both.
 pub(super) fn tell(fleet: &FleetFacts, errors: &[AppError], for_people: bool, console: &Console) -> Exit {

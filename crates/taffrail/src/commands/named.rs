@@ -118,6 +118,17 @@ pub(crate) fn refused(subcommand: &str, error: &QuestionError) -> CommandError {
                 }
             })
         }
+        QuestionError::InvalidName { .. } => CommandError::usage(error).hint(
+            "name an app as NAME or NAMESPACE/NAME, an object as KIND/NAME or [CLUSTER/]group/Kind/namespace/name",
+        ),
+        QuestionError::NoSuchObject { is_served: false, .. } => CommandError::usage(error)
+            .hint(format!("{} lists the kinds", program::hinted("kubectl api-resources"))),
+        QuestionError::NoSuchObject { text, has_searched_all, .. } => {
+            let hint = text.parse().ok().map(|object| elsewhere(subcommand, &object, *has_searched_all));
+            CommandError::usage(error).maybe_hint(hint)
+        }
+        QuestionError::NoContainer { known, .. } => CommandError::usage(error)
+            .hint(format!("the containers of these Pods are {}", known.join(", "))),
         QuestionError::UnservedKind { kind, known } => kinds::unknown(kind, known.iter().cloned()),
         QuestionError::NothingFound => CommandError::usage(error),
         QuestionError::NoSingleApp { error: error @ FindError::Ambiguous { .. }, .. } => {

@@ -40,8 +40,8 @@ enum Unanswered {
 
 /// The response of a hub, before it is parsed.
 pub(super) struct HubResponse {
-    status: StatusCode,
-    bytes: Bytes,
+    pub(super) status: StatusCode,
+    pub(super) bytes: Bytes,
 }
 
 /// Sends a question to the hub at `url` and returns its answer, or the hub's reason why the question has none.

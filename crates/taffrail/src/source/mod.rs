@@ -4,6 +4,7 @@
 mod ask;
 mod hub;
 mod hub_connector;
+mod hub_logs;
 mod hub_watch;
 mod namespaces;
 mod requests;
@@ -32,6 +33,7 @@ use crate::runtime::block_on;
 
 pub(crate) use ask::{ask, ask_hub};
 pub(crate) use hub::{HubBudget, ask as question_hub, get};
+pub(crate) use hub_logs::hub_logs;
 pub(crate) use hub_watch::HubWatch;
 pub(crate) use namespaces::{Place, missing_namespaces};
 pub(crate) use requests::print_requests;
@@ -121,12 +123,24 @@ fn read_with(
     more: ExtraObjects<'_>,
     console: &Console,
 ) -> Result<TimedFleet, CommandError> {
+    if !arguments.source.from.is_empty() {
+        let (rules, labels) = (arguments.rules(), asked.app_labels.clone());
+        return dumps_by(&arguments.source, &|_| asked.clone(), rules, labels, console);
+    }
+    block_on(look(arguments, asked, more, console))?
+}
+
+/// Reads what `asked` needs from the clusters of `arguments`, once, and then also the objects that `more` returns for
+/// the snapshot of each.
+pub(crate) async fn look(
+    arguments: &ViewArguments,
+    asked: &ReadQuery,
+    more: ExtraObjects<'_>,
+    console: &Console,
+) -> Result<TimedFleet, CommandError> {
     let begun = Instant::now();
     let rules = arguments.rules();
     let arguments = &arguments.source;
-    if !arguments.from.is_empty() {
-        return dumps_by(arguments, &|_| asked.clone(), rules, asked.app_labels.clone(), console);
-    }
     let now = arguments.now.unwrap_or_else(Timestamp::now);
     let members = members(arguments)?;
     let progress = waiting(&members.members);
@@ -139,7 +153,7 @@ fn read_with(
         rules: Arc::new(rules.clone()),
         answered,
     };
-    let (mut fleet, clusters) = block_on(taffrail_observe::look(request, more))??;
+    let (mut fleet, clusters) = taffrail_observe::look(request, more).await?;
     fleet.rules = Arc::new(rules.with_patience(arguments.patience_after(begun.elapsed())));
     print_requests(arguments.verbose, clusters.iter(), console);
     Ok(TimedFleet::new(fleet, arguments.verbose, console))
@@ -241,6 +255,19 @@ where
     T: Send + 'static,
     F: Future<Output = T> + Send + 'static,
 {
+    block_on(each_here(members, limits, work))?
+}
+
+/// Does what [`each`] does, in the runtime of the caller.
+pub(crate) async fn each_here<T, F>(
+    members: Vec<Member>,
+    limits: TimeLimits,
+    work: impl Fn(ClusterConnector) -> F,
+) -> Result<Vec<T>, CommandError>
+where
+    T: Send + 'static,
+    F: Future<Output = T> + Send + 'static,
+{
     let progress = waiting(&members);
     let work = |live: ClusterConnector| {
         let (name, progress) = (live.member.name.clone(), progress.clone());
@@ -251,7 +278,7 @@ where
             result
         }
     };
-    Ok(block_on(taffrail_observe::for_each_cluster(members, limits, work))??)
+    Ok(taffrail_observe::for_each_cluster(members, limits, work).await?)
 }
 
 /// Returns a progress line with the names of `members`, which appears after a second.

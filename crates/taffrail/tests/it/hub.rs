@@ -394,7 +394,7 @@ fn a_hub_with_tls_admits_those_who_have_a_token_that_was_created_for_it() {
     let listed = taffrail(&["hub", "token", "list", "--data", &data], "").stdout;
     snapbox::assert_data_eq!(
         &*listed,
-        "ID         CREATED             EXPIRES   NAME\n[..]   [..]Z   -         ci\n"
+        "ID         CREATED             EXPIRES   RIGHTS   NAME\n[..]   [..]Z   -         read     ci\n"
     );
     let id = listed.lines().nth(1).unwrap().split(' ').next().unwrap();
     let revoked = taffrail(&["hub", "token", "revoke", id, "--data", &data], "");

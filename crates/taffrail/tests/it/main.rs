@@ -29,6 +29,7 @@ mod history;
 mod hostile;
 mod hub;
 mod hub_found;
+mod hub_logs;
 mod logs;
 mod manifests;
 mod newcomer;

@@ -297,7 +297,8 @@ fn a_hub_is_asked_without_what_belongs_to_clusters() {
     }
     for arguments in [
         &["explain", "--declared", "apps/Deployment/shop/web"][..],
-        &["explain", "shop", "--logs"],
+        &["logs", "shop", "--all-contexts"],
+        &["logs", "shop", "--app-label", "team"],
         &["status", "deploy/web", "--rules", "kstatus"],
         &["status", "deploy/web", "--augment", "-o", "json"],
     ] {

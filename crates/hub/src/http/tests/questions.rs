@@ -4,13 +4,14 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use taffrail_api::logs::LogsQuestion;
 use taffrail_api::question::{
     AppsView, FleetFacts, ListAnswer, QuestionError, RowSelection, TrustAnswer, ViewAnswer, ViewQuestion,
 };
 
 use super::*;
 use crate::http::openapi::{document, faults};
-use crate::{Ask, AskError, Asking};
+use crate::{Ask, AskError, Asking, AskingLogs, LogBounds};
 
 /// An asker that answers each question with an empty list, and remembers it.
 #[derive(Default)]
@@ -61,6 +62,10 @@ impl Ask for Empty {
                 }
             }
         })
+    }
+
+    fn logs(&self, _: LogsQuestion, _: LogBounds) -> AskingLogs<'_> {
+        Box::pin(async { Err(AskError::Ended) })
     }
 }
 

@@ -5,22 +5,30 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use taffrail_api::logs::LogsQuestion;
 use taffrail_api::question::{
-    AskedClusters, ClusterStatuses, QuestionError, StatusAnswer, StatusView, View, ViewAnswer, ViewQuestion,
+    AskedClusters, ClusterStatuses, ExplainAnswer, ExplainView, QuestionError, StatusAnswer, StatusView,
+    View, ViewAnswer, ViewQuestion,
 };
 use taffrail_apps::{
     AppError, Freshness, FreshnessState, Objects as _, ReadQuery, Scope, ScopeError, Snapshot,
 };
-use taffrail_hub::{Ask, AskError, Asking};
+use taffrail_cluster::Reason;
+use taffrail_hub::{Ask, AskError, Asking, AskingLogs, LogBounds};
+use taffrail_object::ObjectKey;
+use taffrail_observe::logs::{LogPlaces, LogReader};
 use taffrail_observe::{
-    FleetMembers, FleetRules, FleetSnapshot, Inquiry, LookRequest, Member, TimeBudget, TimeLimits,
-    absent_namespaces, for_each_cluster, look,
+    ClusterConnector, ExtraObjects, Failure, FleetMembers, FleetRules, FleetSnapshot, Inquiry, LookRequest,
+    Member, TimeBudget, TimeLimits, absent_namespaces, for_each_cluster, look,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 
+use crate::commands::explain::logs;
 use crate::commands::status::answered::{ObjectsAsked, ObjectsRead};
 use crate::rule_source::RulesWithOptions;
+
+mod log_search;
 
 /// Maximum number of questions in the channel to the task that holds the fleet; further ones wait for room in it.
 const WAITING: usize = 64;
@@ -56,6 +64,12 @@ impl Deadline {
         now + (self.0.saturating_duration_since(now) / 2).min(TURN)
     }
 
+    /// Returns the deadline after half of the time that is left.
+    fn halved(self) -> Deadline {
+        let now = Instant::now();
+        Deadline(now + self.0.saturating_duration_since(now) / 2)
+    }
+
     /// Returns the limits of asking the clusters from now on.
     fn limits(self) -> TimeLimits {
         let time = self.0.saturating_duration_since(Instant::now());
@@ -70,8 +84,21 @@ pub(super) struct Asker {
     members: watch::Receiver<FleetMembers>,
     rules: Arc<dyn FleetRules>,
     objects_rules: RulesWithOptions,
-    /// The turns of questions at each cluster that was asked, by name.
-    turns: Mutex<HashMap<String, Arc<Semaphore>>>,
+    /// The turns of questions, and the places of logs, at each cluster that was asked, by name.
+    turns: Mutex<HashMap<String, ClusterTurns>>,
+}
+
+/// The bounds of what is asked of one cluster at the same time. Clones share them.
+#[derive(Clone)]
+struct ClusterTurns {
+    questions: Arc<Semaphore>,
+    logs: LogPlaces,
+}
+
+impl Default for ClusterTurns {
+    fn default() -> ClusterTurns {
+        ClusterTurns { questions: Arc::new(Semaphore::new(MAX_AT_ONCE)), logs: LogPlaces::default() }
+    }
 }
 
 /// The answer to a question if no cluster that it is about can be asked, or else the clusters to ask.
@@ -83,43 +110,63 @@ enum Prepared<A> {
     Asks(BTreeSet<String>, Vec<Snapshot>),
 }
 
+/// Returns the names of those clusters that are among `names` (`None` for all) and answer, and the other clusters: with
+/// what is known of them if they are among `names`, up to [`MAX_COPIED`], else without objects.
+fn divided(names: Option<&BTreeSet<String>>, fleet: &FleetSnapshot) -> (BTreeSet<String>, Vec<Snapshot>) {
+    let is_meant = |snapshot: &Snapshot| names.is_none_or(|names| names.contains(snapshot.name()));
+    let is_asked = |snapshot: &&Snapshot| is_meant(snapshot) && !is_lost(snapshot);
+    let (asked, others): (Vec<&Snapshot>, Vec<&Snapshot>) = fleet.snapshots.iter().partition(is_asked);
+    let asked: BTreeSet<String> = asked.into_iter().map(|snapshot| snapshot.name().to_owned()).collect();
+    let mut errors: HashMap<String, Vec<ScopeError>> = HashMap::new();
+    for AppError { cluster, error } in fleet.apps(&[]).errors {
+        errors.entry(cluster).or_default().push(error);
+    }
+    let mut errors = |name: &str| errors.remove(name).into_iter().flatten();
+    let mut room = MAX_COPIED;
+    let other = |other: &Snapshot| {
+        // Of a cluster that does not answer, what is known is told.
+        match room.checked_sub(other.size()).filter(|_| is_meant(other)) {
+            Some(left) => {
+                room = left;
+                other.copied()
+            }
+            None => other.without_objects(errors(other.name())),
+        }
+    };
+    (asked, others.into_iter().map(other).collect())
+}
+
+/// Returns the names of the clusters that the question of a view is about; `None` for all.
+///
+/// # Errors
+/// If the question names something that the fleet does not have, as far as the hub follows it.
+fn extent(view: &impl View, fleet: &FleetSnapshot) -> Result<Option<BTreeSet<String>>, QuestionError> {
+    // What is followed has the apps of other namespaces, too, of which an answer about one says nothing.
+    let is_narrow = view.reads().namespace.is_some();
+    match view.extent(fleet) {
+        Err(_) if is_narrow => Ok(None),
+        Err(error) => Err(error),
+        Ok(AskedClusters::All) => Ok(None),
+        Ok(AskedClusters::Clusters(names)) if names.is_empty() && is_narrow => Ok(None),
+        Ok(AskedClusters::Clusters(names)) => Ok(Some(names)),
+    }
+}
+
 impl<A> Prepared<A> {
     fn of(view: &impl View<Answer = A>, fleet: &FleetSnapshot) -> Prepared<A> {
-        // What is followed has the apps of other namespaces, too, of which an answer about one says nothing.
-        let is_narrow = view.reads().namespace.is_some();
-        let names = match view.extent(fleet) {
-            Err(_) if is_narrow => None,
+        let names = match extent(view, fleet) {
             Err(error) => return Prepared::Answered(Err(error)),
-            Ok(AskedClusters::All) => None,
-            Ok(AskedClusters::Clusters(names)) if names.is_empty() && is_narrow => None,
-            Ok(AskedClusters::Clusters(names)) => Some(names),
+            Ok(names) => names,
         };
-        let is_meant =
-            |snapshot: &Snapshot| names.as_ref().is_none_or(|names| names.contains(snapshot.name()));
-        let is_asked = |snapshot: &&Snapshot| is_meant(snapshot) && !is_lost(snapshot);
-        let (asked, others): (Vec<&Snapshot>, Vec<&Snapshot>) = fleet.snapshots.iter().partition(is_asked);
-        if asked.is_empty() {
+        let is_asked = |snapshot: &Snapshot| {
+            !is_lost(snapshot) && names.as_ref().is_none_or(|names| names.contains(snapshot.name()))
+        };
+        if !fleet.snapshots.iter().any(is_asked) {
             // Where nobody can be asked, what is known is told.
             return Prepared::Answered(view.answer(fleet));
         }
-        let mut errors: HashMap<String, Vec<ScopeError>> = HashMap::new();
-        for AppError { cluster, error } in fleet.apps(&[]).errors {
-            errors.entry(cluster).or_default().push(error);
-        }
-        let mut errors = |name: &str| errors.remove(name).into_iter().flatten();
-        let mut room = MAX_COPIED;
-        let other = |other: &Snapshot| {
-            // Of a cluster that does not answer, what is known is told.
-            match room.checked_sub(other.size()).filter(|_| is_meant(other)) {
-                Some(left) => {
-                    room = left;
-                    other.copied()
-                }
-                None => other.without_objects(errors(other.name())),
-            }
-        };
-        let others = others.into_iter().map(other).collect();
-        Prepared::Asks(asked.into_iter().map(|snapshot| snapshot.name().to_owned()).collect(), others)
+        let (asked, others) = divided(names.as_ref(), fleet);
+        Prepared::Asks(asked, others)
     }
 }
 
@@ -223,10 +270,75 @@ impl Asker {
             Prepared::Answered(answer) => return Ok(answer),
             Prepared::Asks(names, others) => (names, others),
         };
+        let more = |snapshot: &Snapshot, namespace: &str| view.reads_objects(snapshot, namespace);
+        let members = self.members().members;
+        let members: Vec<Member> =
+            members.into_iter().filter(|member| names.contains(&member.name)).collect();
+        let _turns = self.turns(&members, deadline).await?;
+        let fleet = self.look_at(asked, (&names, others), &more, deadline).await?;
+        let view = view.clone();
+        let answered = tokio::task::spawn_blocking(move || view.answer(&fleet));
+        answered.await.map_err(|_| AskError::Ended)
+    }
+
+    /// Explains apps and objects; reads the logs of their causes if the question asks for them, in the half of the time
+    /// that is kept for that.
+    async fn explain(&self, view: ExplainView, deadline: Deadline) -> Result<ExplainAnswer, AskError> {
+        if !view.logs {
+            return self.answer(view, deadline).await;
+        }
+        let mut answer = self.answer(view, deadline.halved()).await?;
+        let wanted = logs::wanted(&answer);
+        let members = self.members().members;
+        let members: Vec<Member> =
+            members.into_iter().filter(|member| wanted.contains_key(&member.name)).collect();
+        let until_turn = deadline.of_turns();
+        let read = |connector: ClusterConnector| {
+            let name = connector.member.name.clone();
+            let (turns, wanted) = (self.turn(&name), wanted.get(&name).cloned().unwrap_or_default());
+            async move {
+                // One cluster that hangs, or is busy, must not cost the logs of the others.
+                let unread = |why: &AskError| {
+                    let failure =
+                        || Failure { reason: Reason::Timeout.as_str().to_owned(), message: why.to_string() };
+                    let failed = |(place, key): &(usize, ObjectKey)| {
+                        (*place, Err(logs::unfound(&name, key, failure())))
+                    };
+                    wanted.iter().map(failed).collect()
+                };
+                let Ok(_turn) = timeout_at(until_turn, turns.questions.acquire_owned()).await else {
+                    return unread(&AskError::Busy(name.clone()));
+                };
+                let read = async {
+                    // A cluster that does not answer is told already.
+                    let Ok(cluster) = connector.connect().await else { return Vec::new() };
+                    // The wait for the turn is no time of the reads.
+                    let cluster = cluster.within(deadline.0.saturating_duration_since(Instant::now()));
+                    let reader = LogReader::sharing(&cluster, turns.logs);
+                    logs::of_cluster(&cluster, &reader, &name, wanted.clone(), Some(deadline.0)).await
+                };
+                // Each read ends by itself in time, and what came is told.
+                let read = timeout_at(deadline.0 + SENDING / 2, read).await;
+                read.unwrap_or_else(|_| unread(&AskError::Late))
+            }
+        };
+        let found = for_each_cluster(members, deadline.limits(), read).await.map_err(|_| AskError::Ended)?;
+        logs::store(&mut answer, found.into_iter().flatten());
+        Ok(answer)
+    }
+
+    /// Looks at the clusters `names` for `asked`, at each of which the caller must have a turn, and returns the fleet
+    /// that consists of them and of `others`.
+    async fn look_at(
+        &self,
+        asked: ReadQuery,
+        (names, others): (&BTreeSet<String>, Vec<Snapshot>),
+        more: ExtraObjects<'_>,
+        deadline: Deadline,
+    ) -> Result<FleetSnapshot, AskError> {
         let FleetMembers { members, problems } = self.members();
         let is_asked = |member: &&Member| names.contains(&member.name);
         let asked_members: Vec<Member> = members.iter().filter(is_asked).cloned().collect();
-        let _turns = self.turns(&asked_members, deadline).await?;
         let request = LookRequest {
             members: FleetMembers { members: asked_members, problems },
             limits: deadline.limits(),
@@ -235,8 +347,7 @@ impl Asker {
             rules: Arc::clone(&self.rules),
             answered: Arc::new(|_| {}),
         };
-        let more = |snapshot: &Snapshot, namespace: &str| view.reads_objects(snapshot, namespace);
-        let (mut fleet, _) = look(request, &more).await.map_err(|_| AskError::Ended)?;
+        let (mut fleet, _) = look(request, more).await.map_err(|_| AskError::Ended)?;
         // The hub may not have noticed yet that a cluster does not answer.
         let lost = fleet.snapshots.iter().filter(|snapshot| is_lost(snapshot));
         let error = |snapshot: &Snapshot| {
@@ -254,9 +365,7 @@ impl Asker {
         let places: HashMap<&str, usize> =
             members.iter().enumerate().map(|(place, member)| (&*member.name, place)).collect();
         fleet.snapshots.sort_by_key(|snapshot| places.get(snapshot.name()).copied());
-        let view = view.clone();
-        let answered = tokio::task::spawn_blocking(move || view.answer(&fleet));
-        answered.await.map_err(|_| AskError::Ended)
+        Ok(fleet)
     }
 
     /// Answers the question of `status` by reading the objects in the clusters that their names begin with (in all, if
@@ -315,25 +424,26 @@ impl Asker {
         let mut turns = Vec::new();
         // All questions wait in one order, so that no two wait for each other.
         for member in asked {
-            let permit = timeout_at(until, self.turn(&member.name).acquire_owned()).await;
+            let permit = timeout_at(until, self.turn(&member.name).questions.acquire_owned()).await;
             let permit = permit.map_err(|_| AskError::Busy(member.name.clone()))?;
             turns.push(permit.map_err(|_| AskError::Ended)?);
         }
         Ok(turns)
     }
 
-    /// Returns the semaphore that admits [`MAX_AT_ONCE`] questions at a time to the cluster of this name. Creating one
-    /// drops those of clusters that are no longer followed and that no question holds.
-    fn turn(&self, name: &str) -> Arc<Semaphore> {
+    /// Returns the bounds of what is asked of the cluster of this name: [`MAX_AT_ONCE`] questions at a time. Creating
+    /// them drops those of clusters that are no longer followed and at which nothing has a turn or place.
+    fn turn(&self, name: &str) -> ClusterTurns {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         if !turns.contains_key(name) {
             // Those of clusters that are gone go when a new one comes.
             let members = self.members.borrow();
             let names: BTreeSet<&str> = members.members.iter().map(|member| &*member.name).collect();
-            turns.retain(|name, turn| names.contains(&**name) || Arc::strong_count(turn) > 1);
+            let is_used =
+                |turns: &ClusterTurns| Arc::strong_count(&turns.questions) > 1 || turns.logs.are_shared();
+            turns.retain(|name, turns| names.contains(&**name) || is_used(turns));
         }
-        let turn = turns.entry(name.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(MAX_AT_ONCE)));
-        Arc::clone(turn)
+        turns.entry(name.to_owned()).or_default().clone()
     }
 
     /// Returns those of `unseen`, namespaces of which nothing was read, that do not exist in any followed cluster,
@@ -377,11 +487,15 @@ impl Ask for Asker {
                 ViewQuestion::Tree(view) => self.answer(view, deadline).await.map(ViewAnswer::Tree),
                 ViewQuestion::Events(view) => self.answer(view, deadline).await.map(ViewAnswer::Events),
                 ViewQuestion::Trust(view) => self.answer(view, deadline).await.map(ViewAnswer::Trust),
-                ViewQuestion::Explain(view) => self.answer(view, deadline).await.map(ViewAnswer::Explain),
+                ViewQuestion::Explain(view) => self.explain(view, deadline).await.map(ViewAnswer::Explain),
                 ViewQuestion::Overview(view) => self.answer(view, deadline).await.map(ViewAnswer::Overview),
                 ViewQuestion::Status(view) => self.objects(&view, deadline).await.map(ViewAnswer::Status),
             }
         })
+    }
+
+    fn logs(&self, question: LogsQuestion, bounds: LogBounds) -> AskingLogs<'_> {
+        Box::pin(log_search::answer(self, question, bounds))
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use taffrail_hub::store::sqlite::SqliteStore;
-use taffrail_hub::store::{Store as _, StoreError, Token, TokenRecord};
+use taffrail_hub::store::{LOGS_RIGHT, Store as _, StoreError, Token, TokenRecord};
 
 use super::data::{DataArguments, retain};
 use crate::command_error::{CommandError, Exit, written};
@@ -25,11 +25,12 @@ const MAX_NAME: usize = 64;
 Examples:
   taffrail hub token create ci > token           create a token that is valid until it is revoked
   taffrail hub token create ann --expires 90d    create a token for 90 days
+  taffrail hub token create ops --logs           create a token that allows to read logs, too
   taffrail hub token list                        list them, without the tokens themselves
   taffrail hub token revoke 1f0a93c2             revoke the token with this ID
 
-Whoever has a token may read all that the hub shows. The hub keeps only hashes of tokens; a hub that runs takes notice of
-new and revoked ones within five seconds.
+Whoever has a token may read all that the hub shows, but the logs of containers only with a token that was created with
+--logs. The hub keeps only hashes of tokens; a hub that runs takes notice of new and revoked ones within five seconds.
 
 Exit codes: 0 done; 2 wrong usage, such as an ID that no token has; 3 the store could not be read or written.")]
 pub(super) struct TokenArguments {
@@ -44,6 +45,7 @@ enum TokenCommand {
 Examples:
   taffrail hub token create ci > token           valid until it is revoked
   taffrail hub token create ann --expires 90d    valid for 90 days
+  taffrail hub token create ops --logs           allows to read logs, too
 
 Exit codes: 0 created; 2 wrong usage; 3 the store could not be read or written.")]
     Create {
@@ -55,10 +57,15 @@ Exit codes: 0 created; 2 wrong usage; 3 the store could not be read or written."
         #[arg(long, value_name = "TIME", value_parser = retain)]
         expires: Option<Duration>,
 
+        /// Allow to read the logs of containers (`taffrail logs --hub`, `explain --logs --hub`), which may contain
+        /// secrets
+        #[arg(long)]
+        logs: bool,
+
         #[command(flatten)]
         data: DataArguments,
     },
-    /// List tokens: their IDs, names, and when they were created and expire
+    /// List tokens: their IDs, names and rights, and when they were created and expire
     #[command(after_help = "\
 Examples:
   taffrail hub token list                        those of the hub in the usual folder
@@ -95,8 +102,9 @@ fn name(text: &str) -> Result<String, String> {
 
 pub(super) fn run(arguments: &TokenArguments, console: &Console) -> Result<Exit, CommandError> {
     match &arguments.command {
-        TokenCommand::Create { name, expires, data } => {
-            let (token, record) = create(name, *expires)?;
+        TokenCommand::Create { name, expires, logs, data } => {
+            let (token, mut record) = create(name, *expires)?;
+            record.rights.extend(logs.then(|| LOGS_RIGHT.to_owned()));
             let created = record.clone();
             with_store(data, "create a token", async |store| store.add_token(record).await)?;
             written(tell_created(console, &token, &created))?;
@@ -159,11 +167,13 @@ fn tell_created(console: &Console, token: &Token, record: &TokenRecord) -> io::R
         None => "until it is revoked".to_owned(),
     };
     let name = printable(&record.name);
+    let logs = if record.reads_logs() { ", and allows to read logs" } else { "" };
     console.tell(phrase!(
-        "Token {} of {} is valid {}. It is not shown again.\n",
+        "Token {} of {} is valid {}{}. It is not shown again.\n",
         printable(&record.id),
         name,
-        printable(&until)
+        printable(&until),
+        logs
     ));
     Ok(())
 }
@@ -175,7 +185,7 @@ fn list(console: &Console, tokens: &[TokenRecord]) -> io::Result<()> {
         return Ok(());
     }
     let mut out = console.people();
-    let mut table = Table::new(&mut out, vec!["ID", "CREATED", "EXPIRES", "NAME"], screen());
+    let mut table = Table::new(&mut out, vec!["ID", "CREATED", "EXPIRES", "RIGHTS", "NAME"], screen());
     let now = Timestamp::now();
     for token in tokens {
         let expires = match token.expires {
@@ -183,7 +193,9 @@ fn list(console: &Console, tokens: &[TokenRecord]) -> io::Result<()> {
             Some(end) if token.is_valid(now) => minute(end),
             Some(_) => "expired".to_owned(),
         };
-        let cells = [&token.id, &minute(token.created), &expires, &token.name];
+        // Each token reads status.
+        let rights: Vec<&str> = ["read"].into_iter().chain(token.rights.iter().map(String::as_str)).collect();
+        let cells = [&token.id, &minute(token.created), &expires, &rights.join(","), &token.name];
         table.row(cells.into_iter().map(Cell::new).collect())?;
     }
     table.finish()?;

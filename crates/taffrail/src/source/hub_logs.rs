@@ -1,0 +1,186 @@
+//! `logs --hub`: asks a hub for logs, and reads its events as they come.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::time::Duration;
+
+use futures::Stream;
+use futures::stream::try_unfold;
+use http::{Request, StatusCode, header};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use serde::de::IgnoredAny;
+use taffrail_api::logs::{LogEvent, LogsQuestion};
+use taffrail_observe::logs::READ_TIMEOUT;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
+
+use super::hub::{self, HubResponse};
+use super::hub_connector::{Connector, SendError};
+use crate::cli::HubFiles;
+use crate::command_error::CommandError;
+use crate::commands::named;
+use crate::hub_url::HubUrl;
+
+/// Maximum length of one event, in bytes; the events of a hub are shorter.
+const MAX_EVENT: usize = 256 << 10;
+/// Maximum length of all events of an answer about logs that are not followed, in bytes. A hub sends 16 MiB of text,
+/// of which a byte takes at most six in JSON.
+const MAX_ANSWER: usize = 112 << 20;
+/// Maximum length of a response that is an error, in bytes.
+const MAX_REFUSAL: usize = 1 << 20;
+/// The time without an event after which the connection of followed logs counts as broken: a hub sends one every 15 s.
+const SILENCE: Duration = Duration::from_secs(45);
+/// The time for sending an answer, beside that for finding and reading logs that are not followed.
+const SENDING: Duration = Duration::from_secs(5);
+
+/// Asks the hub at `url` for logs, and returns the events of its answer. `time` is that for finding the logs.
+///
+/// # Errors
+/// Fails if the token or the certificate authorities cannot be read, and if the hub cannot be reached or refuses. The
+/// events end with an error if one is too long or none, all together are too long, or they do not come in time.
+pub(crate) async fn hub_logs(
+    url: &HubUrl,
+    files: &HubFiles,
+    question: &LogsQuestion,
+    time: Duration,
+) -> Result<impl Stream<Item = Result<LogEvent, CommandError>> + use<>, CommandError> {
+    let token = hub::token(url, files.hub_token_file.as_deref())?;
+    let connector = Connector::of(url, files)?;
+    let body = serde_json::to_vec(question).map_err(|error| hub::failed(url, &error))?;
+    let request = Request::post("/api/v1/logs").header(header::CONTENT_TYPE, "application/json");
+    let request = hub::addressed(url, token.as_deref(), request).body(Full::new(Bytes::from(body)));
+    let request = request.map_err(|error| hub::failed(url, &error))?;
+    let until = Instant::now() + time + READ_TIMEOUT + SENDING;
+    let late = || hub::failed(url, &format_args!("the hub did not answer within {:?}", time + READ_TIMEOUT));
+    let begun = timeout_at(until, begin(url, connector, request)).await.map_err(|_| late())?;
+    let (status, body, connection) = begun.map_err(|error| hub::unreachable(url, &*error))?;
+    if status != StatusCode::OK {
+        let bytes = timeout_at(until, Limited::new(body, MAX_REFUSAL).collect()).await.map_err(|_| late())?;
+        let bytes = bytes.map_err(|error| hub::failed(url, &error))?.to_bytes();
+        let refusal = hub::understood::<IgnoredAny>(url, &HubResponse { status, bytes })?;
+        return Err(match refusal {
+            Err(error) => named::refused_by_hub("logs", &error),
+            Ok(_) => hub::failed(url, &"the hub sent no logs"),
+        });
+    }
+    let events = HubEvents {
+        url: url.clone(),
+        body,
+        _connection: connection,
+        line: Vec::new(),
+        parsed: VecDeque::new(),
+        bound: if question.follow { EventBound::Silence } else { EventBound::Whole(until, MAX_ANSWER) },
+    };
+    Ok(try_unfold(events, |mut events| async move { Ok(events.next().await?.map(|event| (event, events))) }))
+}
+
+/// The task that drives a connection, which ends when this is dropped.
+struct Connection(JoinHandle<()>);
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Sends a request, and returns the status and the body of the response.
+async fn begin(
+    url: &HubUrl,
+    connector: Connector,
+    request: Request<Full<Bytes>>,
+) -> Result<(StatusCode, Incoming, Connection), SendError> {
+    let stream = connector.connect(url).await?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    // Its error is told by the body, too.
+    let connection = Connection(tokio::spawn(async move { drop(connection.await) }));
+    let response = sender.send_request(request).await?;
+    Ok((response.status(), response.into_body(), connection))
+}
+
+/// The bound of an answer.
+enum EventBound {
+    /// All of it must come by this moment, and be at most so long.
+    Whole(Instant, usize),
+    /// Something must come at least every [`SILENCE`].
+    Silence,
+}
+
+/// The events of an answer, as they come.
+struct HubEvents {
+    url: HubUrl,
+    body: Incoming,
+    _connection: Connection,
+    /// The begin of the next event, without its end.
+    line: Vec<u8>,
+    /// The events that came and were not taken yet.
+    parsed: VecDeque<LogEvent>,
+    bound: EventBound,
+}
+
+impl HubEvents {
+    fn failed(&self, why: &dyn std::fmt::Display) -> CommandError {
+        hub::failed(&self.url, why)
+    }
+
+    /// Waits for the next event; returns `None` at the end of the answer.
+    async fn next(&mut self) -> Result<Option<LogEvent>, CommandError> {
+        loop {
+            if let Some(event) = self.parsed.pop_front() {
+                return Ok(Some(event));
+            }
+            let (until, why) = match self.bound {
+                EventBound::Whole(until, _) => (until, "the hub did not send all logs in time"),
+                EventBound::Silence => (Instant::now() + SILENCE, "the hub sends nothing any more"),
+            };
+            // What is ready again and again must not hold up the deadline.
+            if Instant::now() >= until {
+                return Err(self.failed(&why));
+            }
+            let Some(frame) = within(until, self.body.frame()).await.ok_or_else(|| self.failed(&why))? else {
+                return match self.line.is_empty() {
+                    true => Ok(None),
+                    false => Err(self.failed(&"the answer ends in the midst of an event")),
+                };
+            };
+            let frame = frame.map_err(|error| self.failed(&error))?;
+            let Ok(data) = frame.into_data() else { continue };
+            if let EventBound::Whole(_, left) = &mut self.bound {
+                match left.checked_sub(data.len()) {
+                    Some(rest) => *left = rest,
+                    None => {
+                        return Err(
+                            self.failed(&format_args!("the answer is longer than {MAX_ANSWER} bytes"))
+                        );
+                    }
+                }
+            }
+            self.parse(&data)?;
+        }
+    }
+
+    fn parse(&mut self, data: &[u8]) -> Result<(), CommandError> {
+        for part in data.split_inclusive(|byte| *byte == b'\n') {
+            if self.line.len() + part.len() > MAX_EVENT {
+                return Err(self.failed(&format_args!("an event is longer than {} KiB", MAX_EVENT >> 10)));
+            }
+            self.line.extend_from_slice(part);
+            if part.last() == Some(&b'\n') {
+                let line = std::mem::take(&mut self.line);
+                let event = serde_json::from_slice(&line).map_err(|error| {
+                    let why = format!("the answer of the hub does not have the expected form: {error}");
+                    self.failed(&why).hint("use the same release of Taffrail as the hub")
+                })?;
+                self.parsed.push_back(event);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Waits for `future` until a moment; `None` if that passes first.
+async fn within<F: Future>(until: Instant, future: F) -> Option<F::Output> {
+    timeout_at(until, future).await.ok()
+}
