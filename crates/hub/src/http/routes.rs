@@ -74,9 +74,9 @@ async fn open_session(State(hub): State<Arc<HubApi>>, request: axum::extract::Re
 async fn follow(
     State(hub): State<Arc<HubApi>>,
     RawQuery(query): RawQuery,
-    headers: http::HeaderMap,
+    request: axum::extract::Request,
 ) -> Response {
-    stream::open(hub, &headers, &query.unwrap_or_default())
+    stream::open(hub, request.into_parts().0, &query.unwrap_or_default())
 }
 
 /// Responds with the metrics for Prometheus.

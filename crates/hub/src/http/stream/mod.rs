@@ -17,7 +17,8 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderName};
+use http::HeaderName;
+use http::request::Parts;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -34,8 +35,7 @@ const PACE: Duration = Duration::from_millis(250);
 /// The time without frames after which a stream sends an `alive` event.
 const ALIVE: Duration = Duration::from_secs(15);
 
-/// The age at which the hub ends a stream, so that the client must connect again and its token or session is checked
-/// again.
+/// The age at which the hub ends a stream, so that the client must connect again.
 const MAX_AGE: Duration = Duration::from_secs(15 * 60);
 
 /// The age beyond which streams do not use the publisher's last view, but make one of the present moment.
@@ -46,12 +46,12 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Responds with the event stream of the subscriptions in `query`: the parked one that `Last-Event-ID` names, if it is
 /// still there with the same subscriptions, else a new one.
-pub(super) fn open(hub: Arc<HubApi>, headers: &HeaderMap, query: &str) -> Response {
+pub(super) fn open(hub: Arc<HubApi>, parts: Parts, query: &str) -> Response {
     let subscriptions = match Subscription::read_all(query) {
         Ok(subscriptions) => subscriptions,
         Err(refusal) => return refusal.into_response(),
     };
-    let last = headers.get(LAST_EVENT_ID).and_then(|last| last.to_str().ok());
+    let last = parts.headers.get(LAST_EVENT_ID).and_then(|last| last.to_str().ok());
     let resumed = last.and_then(|last| hub.parking.resume(last, &subscriptions));
     let (state, missed) = match resumed {
         Some(resumed) => resumed,
@@ -66,8 +66,8 @@ pub(super) fn open(hub: Arc<HubApi>, headers: &HeaderMap, query: &str) -> Respon
     };
     let now = Instant::now();
     let published = hub.index.subscribe();
-    let connection =
-        Connection { client: Client { hub, state: Some(state) }, published, missed, began: now, sent: now };
+    let client = Client { hub, state: Some(state) };
+    let connection = Connection { client, parts, published, missed, began: now, sent: now };
     let frames = futures::stream::unfold(connection, |connection| async {
         let (frame, connection) = connection.next().await?;
         Some((Ok::<Bytes, Infallible>(frame), connection))
@@ -78,6 +78,8 @@ pub(super) fn open(hub: Arc<HubApi>, headers: &HeaderMap, query: &str) -> Respon
 /// A client's connection to its stream.
 struct Connection {
     client: Client,
+    /// The head of the request, by which it is checked again and again whether the client may still read.
+    parts: Parts,
     published: watch::Receiver<Arc<PublishedFleet>>,
     /// The frames that the client missed while it was disconnected, to send first.
     missed: VecDeque<Bytes>,
@@ -103,7 +105,7 @@ impl Drop for Client {
 
 impl Connection {
     /// Waits for the next event, and returns its text with the connection; `None` if the stream has reached its
-    /// greatest age, or a frame could not be made.
+    /// greatest age, the client may not read any more, or a frame could not be made.
     async fn next(mut self) -> Option<(Bytes, Connection)> {
         if let Some(missed) = self.missed.pop_front() {
             return Some((missed, self));
@@ -117,6 +119,10 @@ impl Connection {
                 tokio::time::sleep_until(self.sent + PACE).await;
                 // Time alone may change what is shown.
                 drop(tokio::time::timeout(2 * PACE, self.published.changed()).await);
+            }
+            // The token may be gone since the last frame.
+            if self.client.hub.still_admits(&self.parts).is_err() {
+                return None;
             }
             self.published.mark_unchanged();
             let view = current(&self.client.hub);

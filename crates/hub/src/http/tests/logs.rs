@@ -257,3 +257,19 @@ async fn logs_take_the_places_of_streams() {
     drop(followed);
     assert_eq!(hub.logs(&bearer, json!({ "what": "shop" })).await.status(), StatusCode::OK);
 }
+
+#[tokio::test]
+async fn a_stream_of_pages_ends_with_its_token() {
+    let (bearer, record) = token(false, None);
+    let hub = Guarded::new(vec![record], Limits::default());
+    let index = Arc::clone(&hub.fleet.index);
+    let publisher = tokio::spawn(async move { index.run().await });
+    let request = http::Request::get("/api/v1/stream?subscribe=all:counts");
+    let request = request.header("host", "hub").header("authorization", &bearer).body(Body::empty()).unwrap();
+    let mut body = hub.router.clone().oneshot(request).await.unwrap().into_body();
+    assert!(body.frame().await.is_some());
+    hub.set_tokens(Vec::new());
+    let rest = async { while body.frame().await.is_some() {} };
+    timeout(Duration::from_secs(60), rest).await.expect("the stream goes on");
+    publisher.abort();
+}
