@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::io;
 use std::time::Duration;
 
@@ -150,11 +149,9 @@ impl Wanted {
             escaped(name)
         );
         let from = from.map(|from| from.to_string());
-        for (parameter, value) in [("home", home.as_deref()), ("from", from.as_deref()), ("cursor", cursor)] {
-            if let Some(value) = value {
-                // Writing to a string cannot fail.
-                let _ = write!(path, "&{parameter}={}", escaped(value));
-            }
+        let more = [("home", home.as_deref()), ("from", from.as_deref()), ("cursor", cursor)];
+        for (parameter, value) in more.into_iter().filter_map(|(name, value)| Some((name, value?))) {
+            path.extend(["&", parameter, "="].into_iter().chain(escaped(value)));
         }
         path
     }
