@@ -233,14 +233,18 @@ async fn send(
         let body = Limited::new(response.into_body(), most).collect().await?;
         Ok((status, body.to_bytes()))
     };
-    let mut connection = std::pin::pin!(connection);
+    let mut answering = std::pin::pin!(answering);
     tokio::select! {
         biased;
-        answered = answering => answered,
-        ended = &mut connection => {
-            ended?;
-            Err("the hub closed the connection before it had answered".into())
-        }
+        answered = &mut answering => answered,
+        // A hub that closes the connection after its answer ends both at once.
+        ended = connection => match answering.await {
+            Err(error) if error.is::<hyper::Error>() => {
+                ended?;
+                Err("the hub closed the connection before it had answered".into())
+            }
+            answered => answered,
+        },
     }
 }
 
