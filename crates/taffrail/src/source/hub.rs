@@ -8,8 +8,6 @@ use http::request::Builder;
 use http::{Request, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use jiff::{SignedDuration, Timestamp};
 use serde::de::DeserializeOwned;
 use taffrail_api::hub::HttpProblem;
@@ -225,27 +223,11 @@ async fn send(
     request: Request<Full<Bytes>>,
     most: usize,
 ) -> Result<(StatusCode, Bytes), SendError> {
-    let stream = connector.connect(url).await?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    let answering = async {
-        let response = sender.send_request(request).await?;
-        let status = response.status();
-        let body = Limited::new(response.into_body(), most).collect().await?;
-        Ok((status, body.to_bytes()))
-    };
-    let mut answering = std::pin::pin!(answering);
-    tokio::select! {
-        biased;
-        answered = &mut answering => answered,
-        // A hub that closes the connection after its answer ends both at once.
-        ended = connection => match answering.await {
-            Err(error) if error.is::<hyper::Error>() => {
-                ended?;
-                Err("the hub closed the connection before it had answered".into())
-            }
-            answered => answered,
-        },
-    }
+    let mut connection = connector.connect(url).await?;
+    let response = connection.send(request).await?;
+    let status = response.status();
+    let body = Limited::new(response.into_body(), most).collect().await?;
+    Ok((status, body.to_bytes()))
 }
 
 /// Parses the response of a hub: returns its answer if `status` is 200, else the reason why it holds none.

@@ -3,13 +3,19 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1;
 use hyper_rustls::ConfigBuilderExt as _;
+use hyper_util::rt::TokioIo;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
 use crate::cli::HubFiles;
@@ -19,13 +25,37 @@ use crate::hub_url::{HubUrl, Scheme};
 /// An error of connecting to a hub, or of a request to it.
 pub(super) type SendError = Box<dyn std::error::Error + Send + Sync>;
 
-/// A connection to a hub.
-pub(super) type HubStream = Box<dyn Stream>;
-
 /// A stream of bytes in both directions.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// A connection to a hub, which a task of its own drives until this is dropped.
+pub(super) struct HubConnection {
+    sender: http1::SendRequest<Full<Bytes>>,
+    driver: JoinHandle<()>,
+}
+
+impl Drop for HubConnection {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+impl HubConnection {
+    /// Sends a request, and returns the head of the response. The body can be read as long as the connection lives.
+    pub(super) async fn send(
+        &mut self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Incoming>, SendError> {
+        self.sender.send_request(request).await.map_err(|error| {
+            if error.is_canceled() || error.is_incomplete_message() {
+                return "the hub closed the connection before it had answered".into();
+            }
+            error.into()
+        })
+    }
+}
 
 /// The way to connect to a hub.
 pub(super) enum Connector {
@@ -56,16 +86,22 @@ impl Connector {
     }
 
     /// Opens a connection to the hub at `url`; with TLS also verifies its certificate.
-    pub(super) async fn connect(self, url: &HubUrl) -> Result<HubStream, SendError> {
+    ///
+    /// Must be called in a Tokio runtime.
+    pub(super) async fn connect(self, url: &HubUrl) -> Result<HubConnection, SendError> {
         let stream = TcpStream::connect((&*url.host, url.port)).await?;
         stream.set_nodelay(true)?;
-        match self {
-            Connector::Http => Ok(Box::new(stream)),
+        let stream: Box<dyn Stream> = match self {
+            Connector::Http => Box::new(stream),
             Connector::Https(connector) => {
                 let name = ServerName::try_from(url.host.clone())?;
-                Ok(Box::new(connector.connect(name, stream).await?))
+                Box::new(connector.connect(name, stream).await?)
             }
-        }
+        };
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        // The response, or its body, tells its error, too.
+        let driver = tokio::spawn(async move { drop(connection.await) });
+        Ok(HubConnection { sender, driver })
     }
 }
 

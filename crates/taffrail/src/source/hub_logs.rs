@@ -9,16 +9,13 @@ use futures::stream::try_unfold;
 use http::{Request, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use serde::de::IgnoredAny;
 use taffrail_api::logs::{LogEvent, LogsQuestion};
 use taffrail_observe::logs::READ_TIMEOUT;
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use super::hub::{self, HubResponse};
-use super::hub_connector::{Connector, SendError};
+use super::hub_connector::{Connector, HubConnection, SendError};
 use crate::cli::HubFiles;
 use crate::command_error::CommandError;
 use crate::commands::named;
@@ -77,26 +74,14 @@ pub(crate) async fn hub_logs(
     Ok(try_unfold(events, |mut events| async move { Ok(events.next().await?.map(|event| (event, events))) }))
 }
 
-/// The task that drives a connection, which ends when this is dropped.
-struct Connection(JoinHandle<()>);
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// Sends a request, and returns the status and the body of the response.
+/// Sends a request, and returns the status and the body of the response, with the connection.
 async fn begin(
     url: &HubUrl,
     connector: Connector,
     request: Request<Full<Bytes>>,
-) -> Result<(StatusCode, Incoming, Connection), SendError> {
-    let stream = connector.connect(url).await?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    // Its error is told by the body, too.
-    let connection = Connection(tokio::spawn(async move { drop(connection.await) }));
-    let response = sender.send_request(request).await?;
+) -> Result<(StatusCode, Incoming, HubConnection), SendError> {
+    let mut connection = connector.connect(url).await?;
+    let response = connection.send(request).await?;
     Ok((response.status(), response.into_body(), connection))
 }
 
@@ -112,7 +97,7 @@ enum EventBound {
 struct HubEvents {
     url: HubUrl,
     body: Incoming,
-    _connection: Connection,
+    _connection: HubConnection,
     /// The begin of the next event, without its end.
     line: Vec<u8>,
     /// The events that came and were not taken yet.

@@ -3,10 +3,7 @@
 use std::time::{Duration, Instant};
 
 use http::{Request, StatusCode};
-use http_body_util::{BodyExt, Empty};
-use hyper::body::Bytes;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use http_body_util::{BodyExt, Full};
 use serde::de::DeserializeOwned;
 use taffrail_api::question::{QuestionError, ViewQuestion};
 use tokio::sync::watch;
@@ -133,29 +130,21 @@ impl HubNews {
 async fn follow(url: &HubUrl, files: &HubFiles, news: &watch::Sender<u64>) -> Result<(), SendError> {
     let token = hub::token(url, files.hub_token_file.as_deref()).map_err(|error| error.to_string())?;
     let connector = Connector::of(url, files).map_err(|error| error.to_string())?;
-    let stream = timeout(SILENCE, connector.connect(url)).await??;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    let request = hub::addressed(url, token.as_deref(), Request::get(STREAM)).body(Empty::<Bytes>::new())?;
-    let reading = async {
-        let response = timeout(SILENCE, sender.send_request(request)).await??;
-        if response.status() != StatusCode::OK {
-            return Err(SendError::from("the hub tells of no changes"));
-        }
-        let (mut body, mut events) = (response.into_body(), EventNames::default());
-        while let Some(frame) = timeout(SILENCE, body.frame()).await? {
-            if let Some(bytes) = frame?.data_ref()
-                && events.tell_of_change(bytes)
-            {
-                news.send_modify(|number| *number += 1);
-            }
-        }
-        Ok(())
-    };
-    let mut connection = std::pin::pin!(connection);
-    tokio::select! {
-        read = reading => read,
-        ended = &mut connection => ended.map_err(Into::into),
+    let mut connection = timeout(SILENCE, connector.connect(url)).await??;
+    let request = hub::addressed(url, token.as_deref(), Request::get(STREAM)).body(Full::default())?;
+    let response = timeout(SILENCE, connection.send(request)).await??;
+    if response.status() != StatusCode::OK {
+        return Err(SendError::from("the hub tells of no changes"));
     }
+    let (mut body, mut events) = (response.into_body(), EventNames::default());
+    while let Some(frame) = timeout(SILENCE, body.frame()).await? {
+        if let Some(bytes) = frame?.data_ref()
+            && events.tell_of_change(bytes)
+        {
+            news.send_modify(|number| *number += 1);
+        }
+    }
+    Ok(())
 }
 
 /// A parser of an event stream that keeps only the beginning of the present line.
