@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::pair::{Pair, PairClass};
+use super::pair::PairClass;
 
 /// The number of classes up to which those without pairs are kept.
 const MIN_CLASSES: usize = 64;
@@ -45,9 +45,8 @@ impl ClassCounter {
         ClassCounter { classes: classes.clone(), numbers: numbers.collect() }
     }
 
-    /// Counts a pair; returns its class with the number of that.
-    pub(crate) fn add(&mut self, pair: &Pair) -> (PairClass, u32) {
-        let class = PairClass::of(pair);
+    /// Counts a pair of this class; returns the number of the class.
+    pub(crate) fn add(&mut self, class: PairClass) -> u32 {
         let PairClasses(all) = &mut self.classes;
         let next = u32::try_from(all.len()).unwrap_or(u32::MAX);
         let number = *self.numbers.entry(class).or_insert(next);
@@ -55,7 +54,7 @@ impl ClassCounter {
             Some(counted) => counted.pairs += 1,
             None => all.push(CountedClass { class, pairs: 1 }),
         }
-        (class, number)
+        number
     }
 
     /// Removes a pair of the class with this number from its count.

@@ -10,7 +10,7 @@ use taffrail_api::filter::{StatusFilter, SyncFilter};
 use taffrail_apps::{Axis, Delivery};
 use taffrail_object::LabelSelector;
 
-use super::classes::{CountedClass, PairClasses};
+use super::classes::CountedClass;
 use super::names::{NameId, contains};
 use super::pair::{Pair, PairClass, Place, Summary, lasting_problems};
 use super::published::PublishedCluster;
@@ -99,8 +99,10 @@ pub(crate) struct PreparedFilter<'f> {
 }
 
 /// A [`PreparedFilter`] applied to the pairs that one cluster shows.
-pub(crate) struct InCluster<'p> {
+pub(crate) struct InCluster<'p, 'v> {
     prepared: &'p PreparedFilter<'p>,
+    pub(crate) place: Place,
+    pub(crate) cluster: &'v PublishedCluster,
     /// The present state of the pairs of each class, by its number; `None` for a class whose pairs cannot match.
     states: Vec<Option<PairNow>>,
     /// True if the filter's clusters include this one.
@@ -234,13 +236,21 @@ fn is_told(pair: &Pair, text: &str) -> bool {
 }
 
 impl PreparedFilter<'_> {
-    /// Applies the filter to the cluster at `place`; `None` if no pair there can match.
-    pub(crate) fn within<'p>(
+    /// Applies the filter to each cluster of the view for which it was prepared. Leaves out those in which no pair can
+    /// match.
+    pub(crate) fn clusters<'p, 'v>(
+        &'p self,
+        view: &'v FleetView,
+    ) -> impl Iterator<Item = InCluster<'p, 'v>> + use<'p, 'v> {
+        view.fleet().all().filter_map(move |(place, cluster)| self.within(view, place, cluster))
+    }
+
+    fn within<'p, 'v>(
         &'p self,
         view: &FleetView,
         place: Place,
-        cluster: &PublishedCluster,
-    ) -> Option<InCluster<'p>> {
+        cluster: &'v PublishedCluster,
+    ) -> Option<InCluster<'p, 'v>> {
         let is_admitted = self.filter.admits_cluster(view, cluster);
         if !is_admitted && cluster.pairs.strays == 0 {
             return None;
@@ -254,7 +264,7 @@ impl PreparedFilter<'_> {
             return None;
         }
         let is_found = self.text.is_empty() || contains(view.name(cluster), &self.text);
-        Some(InCluster { prepared: self, states, is_admitted, is_found })
+        Some(InCluster { prepared: self, place, cluster, states, is_admitted, is_found })
     }
 
     fn is_named(&self, summary: &Summary) -> bool {
@@ -269,33 +279,31 @@ impl PreparedFilter<'_> {
     }
 }
 
-impl InCluster<'_> {
-    /// Returns the present state of the pairs of the class with this number; `None` if they cannot match.
-    fn state(&self, number: u32) -> Option<PairNow> {
-        self.states.get(number as usize).copied().flatten()
+impl<'v> InCluster<'_, 'v> {
+    /// Iterates over the classes whose pairs may match, each with the number of its pairs and their present state.
+    pub(crate) fn classes(&self) -> impl Iterator<Item = (&'v CountedClass, PairNow)> {
+        let classes = self.cluster.pairs.classes.iter();
+        classes.zip(&self.states).filter_map(|(counted, state)| Some((counted, (*state)?)))
     }
 
-    /// Iterates over the classes whose pairs may match, each with the number of its pairs and their present state.
-    pub(crate) fn classes<'c>(
-        &'c self,
-        classes: &'c PairClasses,
-    ) -> impl Iterator<Item = (&'c CountedClass, PairNow)> {
-        classes.iter().zip(&self.states).filter_map(|(counted, state)| Some((counted, (*state)?)))
+    /// Iterates over the pairs that match, each with its index, its summary and its present state.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (usize, &'v Pair, &'v Summary, PairNow)> {
+        let pairs = self.cluster.pairs.iter().enumerate();
+        pairs.filter_map(|(at, (pair, summary))| Some((at, &**pair, summary, self.admits(pair, summary)?)))
     }
 
     /// Returns true if the class of a pair decides whether it matches.
-    pub(crate) fn is_decided(&self, classes: &PairClasses) -> bool {
+    pub(crate) fn is_decided(&self) -> bool {
         let AppFilter { labels, clusters, namespaces, names, .. } = self.prepared.filter;
-        let mut classes = classes.iter();
-        let is_in = clusters.is_empty() || !classes.any(|it| it.pairs > 0 && it.class.is_stray);
+        let is_in = clusters.is_empty() || self.cluster.pairs.strays == 0;
         let is_any = namespaces.is_empty() && names.is_empty() && labels.is_none();
         is_in && is_any && self.is_found
     }
 
     /// Returns the present state of a pair of this cluster if it matches, else `None`.
-    pub(crate) fn admits(&self, pair: &Arc<Pair>, summary: &Summary) -> Option<PairNow> {
+    fn admits(&self, pair: &Arc<Pair>, summary: &Summary) -> Option<PairNow> {
         let prepared = self.prepared;
-        let now = self.state(summary.number)?;
+        let now = self.states.get(summary.number as usize).copied().flatten()?;
         let has = |name: NameId| prepared.named.get(name as usize).copied().unwrap_or_default();
         let is_found = || {
             let is_found = self.is_found || has(summary.key) || has(summary.namespace) || has(summary.name);

@@ -9,6 +9,7 @@ use taffrail_api::hub::AppGroup;
 use taffrail_apps::{Axis, FreshnessState, Source};
 use taffrail_status::rollup::Counts;
 
+use super::classes::CountedClass;
 use super::filter::AppFilter;
 use super::names::NameId;
 use super::pair::{Pair, PairClass, Place, Summary, worst_problem};
@@ -82,22 +83,17 @@ impl FleetView {
                 FreshnessState::Lost => group.lost += pairs,
             }
         };
-        let prepared = filter.prepare(self);
-        for (place, cluster) in self.fleet().all() {
-            let Some(within) = prepared.within(self, place, cluster) else { continue };
-            let classes = &cluster.pairs.classes;
-            let of_classes: Option<Vec<_>> = within
-                .classes(classes)
-                .map(|(it, now)| Some((class_value(by, place, &it.class, now)?, now, it.pairs)))
-                .collect();
-            match of_classes.filter(|_| within.is_decided(classes)) {
+        for within in filter.prepare(self).clusters(self) {
+            let place = within.place;
+            let of_class = |(it, now): (&CountedClass, PairNow)| {
+                Some((class_value(by, place, &it.class, now)?, now, it.pairs))
+            };
+            let of_classes: Option<Vec<_>> = within.classes().map(of_class).collect();
+            match of_classes.filter(|_| within.is_decided()) {
                 Some(values) => values.into_iter().for_each(|(value, now, pairs)| count(value, now, pairs)),
-                None => {
-                    for (pair, summary) in cluster.pairs.iter() {
-                        let Some(now) = within.admits(pair, summary) else { continue };
-                        count(value(by, place, pair, summary, now), now, 1);
-                    }
-                }
+                None => within.pairs().for_each(|(_, pair, summary, now)| {
+                    count(value(by, place, pair, summary, now), now, 1);
+                }),
             }
         }
         // Different numbers may stand for one text: two clusters may have one name.
@@ -149,7 +145,7 @@ fn value<'v>(by: GroupBy, place: Place, pair: &'v Pair, summary: &Summary, now: 
         GroupBy::Key => Value::Name(summary.key),
         GroupBy::Source => Value::Text(declared.source.as_deref().map(source).unwrap_or_default()),
         GroupBy::Problem => axis_value(worst_problem(pair).map(|problem| problem.axis)),
-        // Only a cluster that the fleet does not have is no value of a class.
+        // A class has a value for these, except for the cluster if the fleet does not have it.
         GroupBy::Cluster | GroupBy::Home | GroupBy::Delivery | GroupBy::Status | GroupBy::Sync => {
             Value::Text(declared.target.0.as_str().into())
         }

@@ -11,7 +11,6 @@ use taffrail_status::rollup::Counts;
 use super::classes::CountedClass;
 use super::filter::{AppFilter, InCluster};
 use super::pair::{Pair, Place, Summary, order};
-use super::published::PublishedCluster;
 use super::view::{FleetView, PairNow};
 
 /// The sort key of an app for one sort field, with all values that decide its position, so that a page can begin after
@@ -186,7 +185,6 @@ struct ClusterOrder<'v> {
     sort: Option<SortField>,
     clusters: &'v ClusterRanks<'v>,
     place: Place,
-    cluster: &'v PublishedCluster,
     /// The rank of the cluster's name; 0 unless pairs are sorted by it.
     rank: i64,
 }
@@ -196,13 +194,13 @@ impl<'v> ClusterOrder<'v> {
         view: &'v FleetView,
         sort: Option<SortField>,
         clusters: &'v ClusterRanks<'v>,
-        (place, cluster): (Place, &'v PublishedCluster),
+        within: &InCluster<'_, '_>,
     ) -> ClusterOrder<'v> {
         let rank = match sort {
-            Some(SortField::Cluster) => clusters.rank_of(view.name(cluster)),
+            Some(SortField::Cluster) => clusters.rank_of(view.name(within.cluster)),
             _ => 0,
         };
-        ClusterOrder { view, sort, clusters, place, cluster, rank }
+        ClusterOrder { view, sort, clusters, place: within.place, rank }
     }
 
     /// Returns the position of the pair with the index `at`.
@@ -220,17 +218,17 @@ impl<'v> ClusterOrder<'v> {
     }
 
     /// Returns a position that is not after that of any pair whose class `within` admits.
-    fn least(&self, within: &InCluster<'_>) -> Position {
+    fn least(&self, within: &InCluster<'_, '_>) -> Position {
         let of_class = |(CountedClass { class, .. }, now): (&CountedClass, PairNow)| match self.sort {
             Some(SortField::Status) => [now.effective as i64, severity(now), i64::MIN],
-            // Without a problem there is no time.
+            // A pair without a problem sorts last.
             Some(SortField::Since) if class.severity.is_none() && !now.is_dark() => [i64::MAX, 0, 0],
             Some(SortField::Delivery) => [class.delivery as i64, 0, 0],
             Some(SortField::Cluster) if !class.is_stray => [self.rank, 0, 0],
             Some(SortField::Since | SortField::Cluster | SortField::Name) => [i64::MIN; 3],
             None => [0; 3],
         };
-        let least = within.classes(&self.cluster.pairs.classes).map(of_class).min();
+        let least = within.classes().map(of_class).min();
         Position { numbers: least.unwrap_or([i64::MIN; 3]), place: self.place, at: 0 }
     }
 }
@@ -256,13 +254,9 @@ impl FleetView {
         filter: &AppFilter,
         mut found: impl FnMut((Place, usize), &'v Pair, &'v Summary, PairNow),
     ) {
-        let prepared = filter.prepare(self);
-        for (place, cluster) in self.fleet().all() {
-            let Some(within) = prepared.within(self, place, cluster) else { continue };
-            for (at, (pair, summary)) in cluster.pairs.iter().enumerate() {
-                if let Some(now) = within.admits(pair, summary) {
-                    found((place, at), pair, summary, now);
-                }
+        for within in filter.prepare(self).clusters(self) {
+            for (at, pair, summary, now) in within.pairs() {
+                found((within.place, at), pair, summary, now);
             }
         }
     }
@@ -276,24 +270,18 @@ impl FleetView {
             AppPage { pairs: Vec::new(), next: None, total: 0, counts: Counts::default(), problems: 0 };
         let mut best: BinaryHeap<(Position, HeapPair<'_>)> = BinaryHeap::new();
         let mut is_cut = false;
-        let prepared = filter.prepare(self);
-        for (place, cluster) in self.fleet().all() {
-            let Some(within) = prepared.within(self, place, cluster) else { continue };
-            let order = ClusterOrder::new(self, sort, &clusters, (place, cluster));
-            let is_decided = within.is_decided(&cluster.pairs.classes);
+        for within in filter.prepare(self).clusters(self) {
+            let order = ClusterOrder::new(self, sort, &clusters, &within);
+            let is_decided = within.is_decided();
             if is_decided {
-                for (counted, now) in within.classes(&cluster.pairs.classes) {
-                    page.count(now, counted.pairs);
-                }
+                within.classes().for_each(|(counted, now)| page.count(now, counted.pairs));
                 let least = order.least(&within);
-                let is_beyond = limit == 0 || best.peek().is_some_and(|(last, _)| *last < least);
-                if best.len() >= limit && is_beyond {
+                if best.len() >= limit && best.peek().is_none_or(|(last, _)| *last < least) {
                     is_cut = true;
                     continue;
                 }
             }
-            for (at, (pair, summary)) in cluster.pairs.iter().enumerate() {
-                let Some(now) = within.admits(pair, summary) else { continue };
+            for (at, pair, summary, now) in within.pairs() {
                 if !is_decided {
                     page.count(now, 1);
                 }

@@ -143,7 +143,8 @@ impl Axes {
 }
 
 impl PairClass {
-    pub(crate) fn of(pair: &Pair) -> PairClass {
+    /// Makes the class of a pair with this worst problem.
+    fn of(pair: &Pair, worst: Option<&Problem>) -> PairClass {
         let declared = &*pair.declared.body;
         let observed = pair.observed.as_ref().map(|(_, kept)| &*kept.body);
         let problems = lasting_problems(pair);
@@ -154,7 +155,7 @@ impl PairClass {
             is_suspended: declared.suspended,
             is_stray: pair.target.is_none(),
             axes: problems.iter().fold(Axes::default(), |axes, problem| axes.with(problem.axis)),
-            severity: worst_problem(pair).map(|problem| problem.severity),
+            severity: worst.map(|problem| problem.severity),
             home: pair.home,
             observer: pair.observed.as_ref().map(|(source, _)| *source),
             declared: state(declared.not_live),
@@ -164,12 +165,14 @@ impl PairClass {
 }
 
 impl Summary {
-    /// Makes the summary of a pair of the class with this number; adds its names to `names`.
-    pub(crate) fn of(pair: &Pair, (class, number): (PairClass, u32), names: &mut Names) -> Summary {
-        let since = worst_problem(pair).and_then(|problem| problem.since);
+    /// Makes the summary of a pair; adds its names to `names`, and gets the number of its class from `number`.
+    pub(crate) fn of(pair: &Pair, names: &mut Names, number: impl FnOnce(PairClass) -> u32) -> Summary {
+        let worst = worst_problem(pair);
+        let class = PairClass::of(pair, worst);
+        let since = worst.and_then(|problem| problem.since);
         Summary {
             class,
-            number,
+            number: number(class),
             since: since.map(|since| since.as_microsecond()),
             namespace: names.id(&pair.app.app.namespace),
             name: names.id(&pair.app.app.name),

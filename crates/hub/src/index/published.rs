@@ -171,7 +171,8 @@ impl ClusterPairs {
     pub(crate) fn new(mut pairs: Vec<Arc<Pair>>, names: &mut Names) -> ClusterPairs {
         pairs.sort_by(|one, other| one.order(&other.app));
         let mut classes = ClassCounter::default();
-        let summaries = pairs.iter().map(|pair| Summary::of(pair, classes.add(pair), names)).collect();
+        let summaries =
+            pairs.iter().map(|pair| Summary::of(pair, names, |class| classes.add(class))).collect();
         let strays = pairs.iter().filter(|pair| is_stray(pair)).count();
         let guests = pairs.iter().filter(|pair| is_guest(pair)).count();
         ClusterPairs { pairs, summaries, classes: classes.finish(), strays, guests }
@@ -200,7 +201,7 @@ impl ClusterPairs {
             if let Some(old) = found.ok().and_then(|at| summaries.get(at)) {
                 classes.remove(old.number);
             }
-            let mut summarized = |pair: &Pair| Summary::of(pair, classes.add(pair), names);
+            let mut summarized = |pair: &Pair| Summary::of(pair, names, |class| classes.add(class));
             let summary = after.as_ref().map(|pair| (Arc::clone(pair), summarized(pair)));
             match (found, summary) {
                 (Ok(at), Some((pair, summary))) => {

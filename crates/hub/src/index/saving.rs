@@ -153,8 +153,7 @@ impl FleetIndex {
                 Err(_) => {
                     // The health of the store says why.
                     journal.put_back(portion);
-                    tokio::time::sleep(pause).await;
-                    pause = (2 * pause).min(PAUSES.1);
+                    rest(&mut pause).await;
                 }
             }
         }
@@ -194,6 +193,12 @@ impl FleetIndex {
     }
 }
 
+/// Waits for the pause after a failure, and doubles it for the next one, up to the longest.
+async fn rest(pause: &mut Duration) {
+    tokio::time::sleep(*pause).await;
+    *pause = (2 * *pause).min(PAUSES.1);
+}
+
 /// Reads from the store, and repeats a failed read after a pause. Returns `None` if the requested history was dropped.
 async fn repeated<T, F: Future<Output = Result<T, StoreError>>>(
     journal: &Journal,
@@ -207,8 +212,7 @@ async fn repeated<T, F: Future<Output = Result<T, StoreError>>>(
             // The health of the store says why it failed.
             Err(_) => journal.failed(),
         }
-        tokio::time::sleep(pause).await;
-        pause = (2 * pause).min(PAUSES.1);
+        rest(&mut pause).await;
     }
 }
 
