@@ -15,7 +15,7 @@ use taffrail_observe::{TimeBudget, TimeLimits};
 use taffrail_status::Trust;
 use taffrail_status::assess::{Budgets, Patience};
 
-pub(crate) use values::{DryRun, TextOutput, duration, duration_or_none, label_selector};
+pub(crate) use values::{DryRun, TableOutput, TextOutput, duration, duration_or_none, label_selector};
 
 use crate::hub_url::HubUrl;
 use crate::rule_source::{RuleSource, RulesWithOptions, patience};
@@ -347,8 +347,8 @@ pub(crate) struct ExplainArguments {
     pub(crate) grouping: GroupingArguments,
 
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = ExplainOutput::Table)]
-    pub(crate) output: ExplainOutput,
+    #[arg(short, long, value_enum, default_value_t = TableOutput::Table)]
+    pub(crate) output: TableOutput,
 
     /// Exit with 1 when an explained app or object has a problem of health, sync, source or freshness; a notice
     /// (suspended, OutOfSync without automatic sync) does not count
@@ -360,14 +360,6 @@ pub(crate) struct ExplainArguments {
 
     #[command(flatten)]
     pub(crate) hub: HubSource,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ExplainOutput {
-    /// For people
-    Table,
-    Json,
-    Yaml,
 }
 
 /// The option for grouping objects that no tool declares into apps.
@@ -548,8 +540,8 @@ pub(crate) struct AppArguments {
     pub(crate) which: NameArguments,
 
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = AppOutput::Table)]
-    pub(crate) output: AppOutput,
+    #[arg(short, long, value_enum, default_value_t = TableOutput::Table)]
+    pub(crate) output: TableOutput,
 
     /// Exit with 1 when the app has a problem of health, sync, source or freshness; a notice (suspended, OutOfSync
     /// without automatic sync) does not count
@@ -561,14 +553,6 @@ pub(crate) struct AppArguments {
 
     #[command(flatten)]
     pub(crate) hub: HubSource,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AppOutput {
-    /// For people
-    Table,
-    Json,
-    Yaml,
 }
 
 /// Show an app, its declared objects, and their dependents, as a tree.

@@ -92,6 +92,15 @@ pub(crate) enum TextOutput {
     Json,
 }
 
+/// The output of a command that prints a table for people or one document for programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TableOutput {
+    /// For people
+    Table,
+    Json,
+    Yaml,
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Duration, duration, duration_or_none, label_selector};

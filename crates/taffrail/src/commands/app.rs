@@ -14,7 +14,7 @@ use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
 use super::{changes, get, named};
-use crate::cli::{AppArguments, AppOutput, ListOutput};
+use crate::cli::{AppArguments, ListOutput, TableOutput};
 use crate::command_error::{CommandError, Exit, written};
 use crate::output::answer::Console;
 use crate::output::table::{Cell, Table};
@@ -55,7 +55,7 @@ pub(crate) fn run(
     let view = AppView { name: arguments.name.clone(), apps: named::selection(&arguments.which) };
     let answer = source::ask("app", &view, (&arguments.view, &arguments.hub), source, console)?;
     let AppAnswer { fleet, items, errors, is_well } = answer;
-    let is_text = arguments.output == AppOutput::Table;
+    let is_text = arguments.output == TableOutput::Table;
     let (mut details, mut beside) = (Vec::new(), Vec::new());
     for AppOfView { detail, problems, differences } in items {
         details.push(detail);
@@ -67,9 +67,9 @@ pub(crate) fn run(
         return Ok(Exit::Yes);
     };
     written(match arguments.output {
-        AppOutput::Json => get::document(ListOutput::Json, details, console),
-        AppOutput::Yaml => get::document(ListOutput::Yaml, details, console),
-        AppOutput::Table => {
+        TableOutput::Json => get::document(ListOutput::Json, details, console),
+        TableOutput::Yaml => get::document(ListOutput::Yaml, details, console),
+        TableOutput::Table => {
             let several = fleet.clusters > 1;
             let mut shown = details.items.iter().zip(beside).enumerate();
             shown.try_for_each(|(number, (detail, beside))| {

@@ -21,7 +21,7 @@ use unicode_width::UnicodeWidthStr;
 use super::get::{self, Unread, complaints};
 use super::rows::NamedRow as _;
 use super::{changes, named};
-use crate::cli::{ExplainArguments, ExplainOutput, ListOutput};
+use crate::cli::{ExplainArguments, ListOutput, TableOutput};
 use crate::command_error::{CommandError, Exit, written};
 use crate::output::answer::Console;
 use crate::output::{app_style, fitting, indented, printable, screen, style};
@@ -65,14 +65,14 @@ pub(crate) fn run(
         answer;
     let mut exit = logs::tell(&log_errors, lacks_logs, console);
     let answer = match arguments.output {
-        ExplainOutput::Table => Explained::Text(items),
-        ExplainOutput::Json | ExplainOutput::Yaml => {
+        TableOutput::Table => Explained::Text(items),
+        TableOutput::Json | TableOutput::Yaml => {
             let explanations = items.into_iter().map(|item| item.explanation).collect();
             Explained::document(explanations, &errors, is_single)
         }
     };
     let Some(answer) = changes::news(printed, answer) else { return Ok(Exit::Yes) };
-    let form = if arguments.output == ExplainOutput::Yaml { ListOutput::Yaml } else { ListOutput::Json };
+    let form = if arguments.output == TableOutput::Yaml { ListOutput::Yaml } else { ListOutput::Json };
     written(match answer {
         Explained::Text(told) if told.is_empty() && !missing.is_empty() => Ok(()),
         Explained::Text(told) if told.is_empty() => {
@@ -84,7 +84,7 @@ pub(crate) fn run(
         Explained::Several(all) => get::document(form, all, console),
     })?;
 
-    let in_answer = arguments.output != ExplainOutput::Table;
+    let in_answer = arguments.output != TableOutput::Table;
     for complaint in complaints(&errors, &fleet.unobserved) {
         if !in_answer {
             complaint.print(console);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use jiff::{SignedDuration, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use taffrail_api::filter::Filter;
@@ -17,7 +17,7 @@ use taffrail_status::Status;
 
 use super::rows::NamedRow as _;
 use super::{get, named};
-use crate::cli::{self, HubFiles, ListOutput};
+use crate::cli::{self, HubFiles, ListOutput, TableOutput};
 use crate::command_error::{CommandError, Exit, written};
 use crate::hub_url::HubUrl;
 use crate::output::answer::Console;
@@ -79,8 +79,8 @@ pub(crate) struct HistoryArguments {
     pub(crate) limit: u16,
 
     /// Output format
-    #[arg(short, long, value_enum, default_value_t = HistoryOutput::Table)]
-    pub(crate) output: HistoryOutput,
+    #[arg(short, long, value_enum, default_value_t = TableOutput::Table)]
+    pub(crate) output: TableOutput,
 
     /// Omit the header row of the table
     #[arg(long)]
@@ -98,15 +98,6 @@ pub(crate) struct HistoryArguments {
 
     #[command(flatten)]
     pub(crate) files: HubFiles,
-}
-
-/// The output formats of `history`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum HistoryOutput {
-    /// For people
-    Table,
-    Json,
-    Yaml,
 }
 
 /// The history of an app in one cluster to read.
@@ -189,11 +180,11 @@ pub(crate) fn run(arguments: &HistoryArguments, console: &Console) -> Result<Exi
     }
     let (fleet, errors) = answer.map(|answer| (answer.fleet, answer.errors)).unzip();
     let errors = errors.unwrap_or_default();
-    let for_people = arguments.output == HistoryOutput::Table;
+    let for_people = arguments.output == TableOutput::Table;
     if for_people {
         written(table(arguments, &histories, console))?;
     } else {
-        let form = if arguments.output == HistoryOutput::Yaml { ListOutput::Yaml } else { ListOutput::Json };
+        let form = if arguments.output == TableOutput::Yaml { ListOutput::Yaml } else { ListOutput::Json };
         let failed = failures.iter().map(|(cluster, error)| ErrorRow {
             cluster: cluster.clone(),
             scope: "cluster".to_owned(),

@@ -9,8 +9,8 @@ use taffrail_cluster::ListStrategy;
 use taffrail_observe::{ExtraObjects, FleetSnapshot, FleetWatcher};
 
 use crate::cli::{
-    AppArguments, AppOutput, EventsArguments, EventsOutput, ExplainArguments, ExplainOutput, GetArguments,
-    ListOutput, TreeArguments, TreeOutput, TrustArguments, TrustOutput, ViewArguments,
+    AppArguments, EventsArguments, EventsOutput, ExplainArguments, GetArguments, ListOutput, TableOutput,
+    TreeArguments, TreeOutput, TrustArguments, TrustOutput, ViewArguments,
 };
 use crate::command_error::{CommandError, Exit, written};
 use crate::output::answer::Console;
@@ -330,9 +330,9 @@ impl ExplainArguments {
     /// Returns the layout in which `-w` adds answers to the output.
     pub(crate) fn form(&self) -> Form {
         match self.output {
-            ExplainOutput::Table => Form::Text,
-            ExplainOutput::Json => Form::Json,
-            ExplainOutput::Yaml => Form::Yaml,
+            TableOutput::Table => Form::Text,
+            TableOutput::Json => Form::Json,
+            TableOutput::Yaml => Form::Yaml,
         }
     }
 }
@@ -341,9 +341,9 @@ impl AppArguments {
     /// Returns the layout in which `-w` adds answers to the output.
     pub(crate) fn form(&self) -> Form {
         match self.output {
-            AppOutput::Table => Form::Text,
-            AppOutput::Json => Form::Json,
-            AppOutput::Yaml => Form::Yaml,
+            TableOutput::Table => Form::Text,
+            TableOutput::Json => Form::Json,
+            TableOutput::Yaml => Form::Yaml,
         }
     }
 }
