@@ -61,12 +61,6 @@ impl LogLine {
         self.text.len() + size_of::<LogLine>()
     }
 
-    /// Returns the part of the greatest length of an answer that the line takes, in bytes: its text, and its place in
-    /// an event.
-    pub fn sent_cost(&self) -> usize {
-        self.text.len() + LINE_OVERHEAD
-    }
-
     /// Returns about as many bytes as the line takes in the JSON of an event, but never fewer.
     pub fn wire_cost(&self) -> usize {
         let escaped = |byte: u8| match byte {
@@ -135,7 +129,7 @@ pub enum LogEvent {
         /// Their containers.
         subjects: Vec<LogSubject>,
     },
-    /// All that was found was told.
+    /// The search has ended, and its results were sent.
     Chosen {
         /// Number of Pods that are left out because their status is better than that of others.
         well: usize,

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
-use taffrail_api::logs::{LogEvent, LogsQuestion};
+use taffrail_api::logs::{LogEvent, LogLine, LogsQuestion};
 use taffrail_api::question::{QuestionError, ViewAnswer, ViewQuestion};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinHandle};
@@ -73,7 +73,7 @@ impl LogAnswer {
     }
 
     /// Starts a task that takes the events of logs that are read, until `until` and up to `bytes` of lines. What
-    /// `events` holds (turns, places, memory) is free by then, also if nobody takes the events: at most
+    /// `events` holds (turns, places, memory) is free by then, even if the receiver takes no events: at most
     /// four and the one that says that the time has passed then wait.
     ///
     /// Must be called in a Tokio runtime.
@@ -140,7 +140,7 @@ impl Progress {
     fn take(&mut self, event: LogEvent) -> Option<LogEvent> {
         match &event {
             LogEvent::Lines { lines, .. } => {
-                let cost: usize = lines.iter().map(|line| line.sent_cost()).sum();
+                let cost: usize = lines.iter().map(LogLine::cost).sum();
                 self.left = self.left.checked_sub(cost)?;
             }
             LogEvent::Ended { log } | LogEvent::Failed { log, .. } => self.whole = self.whole.max(log + 1),
@@ -185,7 +185,6 @@ mod tests {
     use std::sync::Arc;
 
     use futures::stream;
-    use taffrail_api::logs::LogLine;
     use tokio::sync::Semaphore;
 
     use super::*;

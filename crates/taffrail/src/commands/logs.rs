@@ -16,7 +16,7 @@ use taffrail_api::logs::LogsQuestion;
 use taffrail_api::question::QuestionError;
 use taffrail_apps::{AppLabels, AppQuery, Dependents, ReadQuery};
 use taffrail_cluster::Cluster;
-use taffrail_observe::logs::{LogReader, PodsOf, PodsRequest, pods_of_object};
+use taffrail_observe::logs::{LogReader, PodsOf, PodsRequest};
 use taffrail_observe::{ClusterConnector, FleetMembers, FleetSnapshot, Member, NO_EXTRA, for_each_cluster};
 
 pub(super) use self::print::{hint, shown};
@@ -231,18 +231,7 @@ impl LogSource for Clusters<'_> {
         members: Vec<Member>,
         request: PodsRequest,
     ) -> Result<Vec<OfCluster<(Cluster, PodsOf)>>, Unfound> {
-        let work = |connector: ClusterConnector| {
-            let request = request.clone();
-            async move {
-                let name = connector.member.name.clone();
-                let found = async {
-                    let cluster = connector.connect().await?;
-                    let pods = pods_of_object(&cluster, &request).await?;
-                    Ok((cluster, pods))
-                };
-                (name, found.await)
-            }
-        };
+        let work = |connector: ClusterConnector| find::pods_in(connector, request.clone());
         Ok(source::each_here(members, self.arguments.source.limits(), work).await?)
     }
 
@@ -264,10 +253,8 @@ impl LogSource for Clusters<'_> {
     }
 
     async fn connect(&self, members: Vec<Member>) -> Result<Vec<OfCluster<Cluster>>, Unfound> {
-        let connect = |connector: ClusterConnector| async move {
-            (connector.member.name.clone(), connector.connect().await)
-        };
-        let connected = for_each_cluster(members, self.arguments.source.limits(), connect).await;
+        let limits = self.arguments.source.limits();
+        let connected = for_each_cluster(members, limits, find::cluster_of).await;
         Ok(connected.map_err(CommandError::from)?)
     }
 }

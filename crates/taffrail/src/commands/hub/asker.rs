@@ -113,9 +113,8 @@ enum Prepared<A> {
 /// Returns the names of those clusters that are among `names` (`None` for all) and answer, and the other clusters: with
 /// what is known of them if they are among `names`, up to [`MAX_COPIED`], else without objects.
 fn divided(names: Option<&BTreeSet<String>>, fleet: &FleetSnapshot) -> (BTreeSet<String>, Vec<Snapshot>) {
-    let is_meant = |snapshot: &Snapshot| names.is_none_or(|names| names.contains(snapshot.name()));
-    let is_asked = |snapshot: &&Snapshot| is_meant(snapshot) && !is_lost(snapshot);
-    let (asked, others): (Vec<&Snapshot>, Vec<&Snapshot>) = fleet.snapshots.iter().partition(is_asked);
+    let (asked, others): (Vec<&Snapshot>, Vec<&Snapshot>) =
+        fleet.snapshots.iter().partition(|snapshot| is_asked(names, snapshot));
     let asked: BTreeSet<String> = asked.into_iter().map(|snapshot| snapshot.name().to_owned()).collect();
     let mut errors: HashMap<String, Vec<ScopeError>> = HashMap::new();
     for AppError { cluster, error } in fleet.apps(&[]).errors {
@@ -124,8 +123,8 @@ fn divided(names: Option<&BTreeSet<String>>, fleet: &FleetSnapshot) -> (BTreeSet
     let mut errors = |name: &str| errors.remove(name).into_iter().flatten();
     let mut room = MAX_COPIED;
     let other = |other: &Snapshot| {
-        // Of a cluster that does not answer, what is known is told.
-        match room.checked_sub(other.size()).filter(|_| is_meant(other)) {
+        // The answer shows the last known state of a cluster that does not answer.
+        match room.checked_sub(other.size()).filter(|_| is_concerned(names, other)) {
             Some(left) => {
                 room = left;
                 other.copied()
@@ -158,10 +157,7 @@ impl<A> Prepared<A> {
             Err(error) => return Prepared::Answered(Err(error)),
             Ok(names) => names,
         };
-        let is_asked = |snapshot: &Snapshot| {
-            !is_lost(snapshot) && names.as_ref().is_none_or(|names| names.contains(snapshot.name()))
-        };
-        if !fleet.snapshots.iter().any(is_asked) {
+        if !fleet.snapshots.iter().any(|snapshot| is_asked(names.as_ref(), snapshot)) {
             // Where nobody can be asked, what is known is told.
             return Prepared::Answered(view.answer(fleet));
         }
@@ -186,6 +182,16 @@ fn known_of(fleet: &FleetSnapshot, errors: &HashMap<String, ScopeError>) -> Vec<
         Some(copy)
     };
     fleet.snapshots.iter().filter_map(known).collect()
+}
+
+/// Returns true if a question about the clusters `names` (`None` for all) concerns a followed cluster.
+fn is_concerned(names: Option<&BTreeSet<String>>, snapshot: &Snapshot) -> bool {
+    names.is_none_or(|names| names.contains(snapshot.name()))
+}
+
+/// Returns true if a followed cluster is asked a question about the clusters `names` (`None` for all).
+fn is_asked(names: Option<&BTreeSet<String>>, snapshot: &Snapshot) -> bool {
+    is_concerned(names, snapshot) && !is_lost(snapshot)
 }
 
 /// Returns true if a followed cluster is lost, and an error about it as a whole tells why.
@@ -310,14 +316,14 @@ impl Asker {
                     return unread(&AskError::Busy(name.clone()));
                 };
                 let read = async {
-                    // A cluster that does not answer is told already.
+                    // The answer already names clusters that do not answer.
                     let Ok(cluster) = connector.connect().await else { return Vec::new() };
-                    // The wait for the turn is no time of the reads.
+                    // The reads have the time that the wait for the turn left.
                     let cluster = cluster.within(deadline.0.saturating_duration_since(Instant::now()));
                     let reader = LogReader::sharing(&cluster, turns.logs);
                     logs::of_cluster(&cluster, &reader, &name, wanted.clone(), Some(deadline.0)).await
                 };
-                // Each read ends by itself in time, and what came is told.
+                // Each read ends by itself in time, and returns what it has read.
                 let read = timeout_at(deadline.0 + SENDING / 2, read).await;
                 read.unwrap_or_else(|_| unread(&AskError::Late))
             }

@@ -12,9 +12,9 @@ use taffrail_cluster::{Cluster, LogRequest};
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::{Object, ObjectKey};
 use taffrail_observe::logs::{
-    LogChoice, LogReader, LogTarget, LogTargets, PodsOf, PodsRequest, choose, pods_of_app,
+    LogChoice, LogReader, LogTarget, LogTargets, PodsOf, PodsRequest, choose, pods_of_app, pods_of_object,
 };
-use taffrail_observe::{Failure, FleetMembers, FleetSnapshot, Member, ObjectArg};
+use taffrail_observe::{ClusterConnector, Failure, FleetMembers, FleetSnapshot, Member, ObjectArg};
 use taffrail_status::Status;
 
 /// Number of lines of each log without `--tail` and `--since`, if there are several logs, as in kubectl.
@@ -58,7 +58,25 @@ pub(crate) trait LogSource: Sync {
     ) -> impl Future<Output = Result<Vec<OfCluster<Cluster>>, Self::Error>> + Send;
 }
 
-/// What is told about the search for logs, whether or not any are found.
+/// Connects to a cluster, and finds the Pods of an object in it.
+pub(crate) async fn pods_in(
+    connector: ClusterConnector,
+    request: PodsRequest,
+) -> OfCluster<(Cluster, PodsOf)> {
+    let found = async {
+        let cluster = connector.connect().await?;
+        let pods = pods_of_object(&cluster, &request).await?;
+        Ok((cluster, pods))
+    };
+    (connector.member.name.clone(), found.await)
+}
+
+/// Connects to a cluster.
+pub(crate) async fn cluster_of(connector: ClusterConnector) -> OfCluster<Cluster> {
+    (connector.member.name.clone(), connector.connect().await)
+}
+
+/// The problems and notes of a search for logs, whether or not it finds any.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     pub(crate) problems: Vec<FleetProblem>,

@@ -136,7 +136,7 @@ pub(crate) async fn print(
             }
         }
     }
-    // What came is printed, and that it is not all is told.
+    // The command prints the lines that came, and says that the log is not whole.
     printer.exit();
     Err(CommandError::unreadable("the hub ended its answer before all logs were sent"))
 }
@@ -194,7 +194,7 @@ impl Printer<'_> {
                 let log = self.logs.get(log).ok_or_else(malformed)?;
                 let printed = print_lines(log, left_out, &lines, &mut self.out);
                 if is_closed(&printed) {
-                    // Nobody reads what is told of the others.
+                    // The reader of the output is gone, so that failures of other logs are not printed.
                     (self.exit, self.failures) = (Exit::Yes, 0);
                     return Ok(true);
                 }

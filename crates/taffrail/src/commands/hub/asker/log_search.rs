@@ -9,7 +9,7 @@ use taffrail_api::question::{AppSelection, AppView, QuestionError};
 use taffrail_apps::{AppLabels, AppQuery, Objects as _, Scope, ScopeError, Snapshot};
 use taffrail_cluster::Cluster;
 use taffrail_hub::{AskError, LogAnswer, LogBounds};
-use taffrail_observe::logs::{LogReader, PodsOf, PodsRequest, pods_of_object};
+use taffrail_observe::logs::{LogReader, PodsOf, PodsRequest};
 use taffrail_observe::{
     ClusterConnector, Failure, FleetMembers, FleetSnapshot, Member, NO_EXTRA, for_each_cluster,
 };
@@ -41,7 +41,7 @@ pub(super) async fn answer(
     let reads = ReadBounds { until: Some(deadline.0), kept: Some(bounds.bytes), event: MAX_EVENT };
     let turns = search.turns.into_inner().unwrap_or_else(PoisonError::into_inner);
     if question.follow {
-        // Who follows logs holds their places, but no turns of other questions.
+        // A follower of logs holds their places, but not the turns of other questions.
         drop(turns);
         return Ok(LogAnswer::follow(stream::iter(named).chain(read::follow(chosen.logs, reads))));
     }
@@ -108,17 +108,7 @@ impl LogSource for LogSearch<'_> {
         let asked: Vec<Member> =
             members.into_iter().filter(|member| !lost.contains_key(&member.name)).collect();
         self.take_turns(&asked).await?;
-        let work = |connector: ClusterConnector| {
-            let request = request.clone();
-            async move {
-                let found = async {
-                    let cluster = connector.connect().await?;
-                    let pods = pods_of_object(&cluster, &request).await?;
-                    Ok((cluster, pods))
-                };
-                (connector.member.name.clone(), found.await)
-            }
-        };
+        let work = |connector: ClusterConnector| find::pods_in(connector, request.clone());
         let found = for_each_cluster(asked, self.deadline.limits(), work).await;
         let mut found: HashMap<_, _> = found.map_err(|_| AskError::Ended)?.into_iter().collect();
         let of_cluster = |name: String| {
@@ -159,10 +149,7 @@ impl LogSource for LogSearch<'_> {
 
     async fn connect(&self, members: Vec<Member>) -> Result<Vec<OfCluster<Cluster>>, AskError> {
         self.take_turns(&members).await?;
-        let connect = |connector: ClusterConnector| async move {
-            (connector.member.name.clone(), connector.connect().await)
-        };
-        let connected = for_each_cluster(members, self.deadline.limits(), connect).await;
+        let connected = for_each_cluster(members, self.deadline.limits(), find::cluster_of).await;
         connected.map_err(|_| AskError::Ended)
     }
 }
