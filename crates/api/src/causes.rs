@@ -40,7 +40,7 @@ struct CauseGroup<'p, C> {
 #[derive(Debug, Clone, Copy)]
 pub struct CausePlace(usize);
 
-/// What is known of a cluster that is not live, for [`CauseGroups::silence`].
+/// The facts about a cluster that is not live, for [`CauseGroups::silence`].
 #[derive(Debug, Clone, Copy)]
 pub struct Silence<'s> {
     /// The name of the cluster.
@@ -90,7 +90,7 @@ impl<'p, C: Copy + Eq + Hash> CauseGroups<'p, C> {
     }
 
     /// Returns the group that all apps of a cluster share whose observation has this freshness, which is not live.
-    /// `silence` tells of the cluster; it is called for the first such app.
+    /// `silence` returns the facts about the cluster; it is called for the first such app.
     pub fn silence<'s>(
         &mut self,
         cluster: C,

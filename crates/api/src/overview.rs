@@ -118,7 +118,7 @@ impl From<&OverviewAnswer> for FleetOverview {
 
 impl Comparable for FleetOverview {
     fn differs(&self, old: &FleetOverview) -> bool {
-        // Time alone is no change.
+        // A new time of judging alone does not count.
         FleetOverview { as_of: old.as_of, ..self.clone() } != *old
     }
 }

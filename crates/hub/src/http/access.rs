@@ -33,7 +33,7 @@ pub struct Access {
     sessions: Mutex<VecDeque<Session>>,
 }
 
-/// The rights of who sent a request, beyond reading the status of the fleet.
+/// The rights of the sender of a request, beyond reading the status of the fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Rights {
     /// True if the logs of containers may be read.

@@ -82,7 +82,7 @@ fn a_hub_prints_the_logs_that_the_direct_command_prints() {
         &["pod/web-a", "-n", "shop", "--tail=0"],
         &["/Pod/shop/web-a"],
         &["svc/web", "-n", "shop", "--previous", "-c", "web"],
-        // What has no logs is told with the same words and exit code.
+        // The messages and exit codes for missing logs are equal, too.
         &["pod/web-a", "-n", "shop", "--previous"],
         &["deploy/nothing", "-n", "shop"],
         &["deploy/nothing", "-A"],

@@ -192,7 +192,7 @@ async fn a_followed_log_ends_with_its_token() {
     assert_eq!(next(&mut body).await, None);
     hub.until_nothing_is_followed().await;
 
-    // Also if nobody takes what comes.
+    // Even if the client reads nothing.
     hub.set_tokens(vec![record]);
     let unread = hub.logs(&bearer, json!({ "what": "shop", "follow": true })).await;
     assert_eq!(hub.followed.available_permits(), 7);
