@@ -45,9 +45,28 @@ const HARD: [&str; 6] = [
     "CreateContainerError",
 ];
 
-/// Returns the state that Kubernetes itself gives an app, by the objects in `world`.
-pub(super) fn state(kind: Kind, name: &str, world: &World) -> State {
-    match (kind, world.get(kind, name)) {
+/// Returns the states that Kubernetes itself gives an app in `worlds`, the objects at each of a number of moments in
+/// their order: by the app's object of one moment with its ReplicaSets and Pods of the same moment or of a later one.
+pub(super) fn states(kind: Kind, name: &str, worlds: &[World]) -> Vec<State> {
+    let version = |world: &World| world.get(kind, name).map(Arc::as_ptr);
+    let mut states: Vec<State> = Vec::new();
+    for (at, world) in worlds.iter().enumerate() {
+        if at > 0 && version(&worlds[at - 1]) == version(world) {
+            continue;
+        }
+        for later in worlds.iter().skip(at) {
+            let state = state(kind, world.get(kind, name), later);
+            if !states.contains(&state) {
+                states.push(state);
+            }
+        }
+    }
+    states
+}
+
+/// Returns the state of the app with this object, `None` if it does not exist, by the ReplicaSets and Pods in `world`.
+fn state(kind: Kind, object: Option<&Arc<Value>>, world: &World) -> State {
+    match (kind, object) {
         (_, None) => State::Absent,
         (Kind::Deployment, Some(object)) => {
             deployment(object, world.of_kind(Kind::ReplicaSet), world.of_kind(Kind::Pod))
@@ -225,6 +244,34 @@ mod tests {
         };
         assert_eq!(told("new"), State::Failed("ErrImagePull".to_owned()));
         assert!(matches!(told("old"), State::Underway(_)));
+    }
+
+    #[test]
+    fn app_of_one_moment_is_judged_by_the_pods_of_later_ones_only() {
+        let annotations = json!({"deployment.kubernetes.io/revision": "1"});
+        let set = json!({"metadata": {"uid": "set", "annotations": annotations, "ownerReferences": [{"uid": "u"}]}});
+        let mut app = web(&json!({"replicas": 1}), &json!({"observedGeneration": 2}));
+        app["metadata"]["annotations"] = annotations;
+        let mut changed = app.clone();
+        changed["metadata"]["generation"] = json!(3);
+        let waiting = json!([{"state": {"waiting": {"reason": "ErrImagePull"}}}]);
+        let pod = json!({"metadata": {"ownerReferences": [{"uid": "set"}]}, "status": {"containerStatuses": waiting}});
+        let world = |app: &Arc<Value>, pod: Option<&Value>| {
+            let mut objects = vec![
+                ((Kind::Deployment, "web".to_owned()), Arc::clone(app)),
+                ((Kind::ReplicaSet, "set".to_owned()), Arc::new(set.clone())),
+            ];
+            objects.extend(pod.map(|pod| ((Kind::Pod, "pod".to_owned()), Arc::new(pod.clone()))));
+            World(objects.into_iter().collect())
+        };
+        let [app, changed] = [app, changed].map(Arc::new);
+        let failed = State::Failed("ErrImagePull".to_owned());
+        let told = |worlds: &[World]| states(Kind::Deployment, "web", worlds);
+
+        let pod_last = [world(&app, None), world(&changed, None), world(&changed, Some(&pod))];
+        assert!(told(&pod_last).contains(&failed));
+        let pod_first = [world(&changed, Some(&pod)), world(&app, None)];
+        assert!(!told(&pod_first).contains(&failed));
     }
 
     #[test]

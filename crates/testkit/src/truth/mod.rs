@@ -2,8 +2,10 @@
 //! Kubernetes' own state at that time.
 //!
 //! kubectl reads the same objects before and after a look, and watches record the states of these, their ReplicaSets
-//! and their Pods at each moment in between. A look is right if it matches one of these moments. So a state that
-//! changed during the look is no excuse for a wrong one, and a right one cannot be disputed.
+//! and their Pods at each moment in between. A look is right if it matches one of these moments, or an app's object of
+//! one moment with its ReplicaSets and Pods of a later one: Taffrail lists an app's objects first, and then what
+//! belongs to them. So a state that changed during the look is no excuse for a wrong one, and a right one cannot be
+//! disputed.
 
 mod judge;
 mod scenes;
@@ -21,7 +23,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::{Value, json};
 
-use self::judge::{Opinion, State, judge, state};
+use self::judge::{Opinion, State, judge, states};
 use self::scenes::{ALL, Kind, NAMESPACE};
 use self::watch::{Watch, World, version};
 use crate::kube::ControlPlane;
@@ -104,8 +106,7 @@ struct Row {
 pub fn look(options: &Options<'_>, eye: &mut dyn Eye) -> Result<Report> {
     let Options { plane, context, seconds, .. } = *options;
     scenes::start(plane, context, seconds)?;
-    let mut watch =
-        Watch::start(plane, context, &[Kind::Deployment, Kind::Job, Kind::ReplicaSet, Kind::Pod])?;
+    let mut watch = Watch::start(plane, context, &Kind::ALL)?;
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let noise = scope.spawn(|| disturb(plane, context, seconds, &is_over));
@@ -153,13 +154,10 @@ fn observe(options: &Options<'_>, eye: &mut dyn Eye, watch: &mut Watch) -> Resul
 
         report.times.push(took);
         let worlds = worlds(&before, &after, watch)?;
-        let states = ALL.iter().map(|scene| {
-            let mut states: Vec<State> =
-                worlds.iter().map(|world| state(scene.kind, scene.name, world)).collect();
-            states.dedup();
-            (scene.name.to_owned(), states)
-        });
-        let states: States = states.collect();
+        let states: States = ALL
+            .iter()
+            .map(|scene| (scene.name.to_owned(), states(scene.kind, scene.name, &worlds)))
+            .collect();
         eye.learn(json!(states));
         let apps = report.add(at, &shown, &states);
         let line = json!({"look": report.looks, "at": at.to_string(), "milliseconds": took.as_millis() as u64, "apps": apps});
@@ -194,10 +192,10 @@ pub fn judge_again(looks: &[(Value, Value)]) -> Result<Report> {
     Ok(report)
 }
 
-/// The apps' objects as the API server returns them.
+/// The objects of all watched kinds, as the API server returns them.
 struct Record {
     objects: Vec<(Kind, Value)>,
-    /// The resource versions of the two lists, of Deployments and of Jobs.
+    /// The resource version of each list.
     versions: Vec<u64>,
 }
 
@@ -207,21 +205,19 @@ impl Record {
             let text = options.plane.kubectl(options.context, &["get", "--raw", &kind.path()])?;
             serde_json::from_str(&text).context("the API server wrote no JSON")
         };
-        let (deployments, jobs) = std::thread::scope(|scope| {
-            let deployments = scope.spawn(|| list(Kind::Deployment));
-            let jobs = list(Kind::Job);
-            (
-                deployments
-                    .join()
-                    .unwrap_or_else(|_| Err(anyhow!("the thread that lists Deployments panicked"))),
-                jobs,
-            )
+        let lists = std::thread::scope(|scope| {
+            let reads = Kind::ALL.map(|kind| (kind, scope.spawn(move || list(kind))));
+            reads.map(|(kind, read)| {
+                let list = read.join().unwrap_or_else(|_| Err(anyhow!("the thread that lists it panicked")));
+                (kind, list.with_context(|| format!("cannot list {}", kind.path())))
+            })
         });
         let mut record = Self { objects: Vec::new(), versions: Vec::new() };
-        for (kind, mut list) in [(Kind::Deployment, deployments?), (Kind::Job, jobs?)] {
+        for (kind, list) in lists {
+            let mut list = list?;
             record
                 .versions
-                .push(version(&list).context("a list of Deployments or Jobs has no resourceVersion")?);
+                .push(version(&list).with_context(|| format!("{} has no resourceVersion", kind.path()))?);
             if let Value::Array(items) = list["items"].take() {
                 record.objects.extend(items.into_iter().map(|item| (kind, item)));
             }

@@ -18,6 +18,8 @@ pub(super) enum Kind {
 }
 
 impl Kind {
+    pub(super) const ALL: [Kind; 4] = [Kind::Deployment, Kind::Job, Kind::ReplicaSet, Kind::Pod];
+
     /// Returns the path under which objects of the kind are listed and watched.
     pub(super) fn path(self) -> String {
         let (version, plural) = match self {

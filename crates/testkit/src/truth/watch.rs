@@ -15,7 +15,7 @@ type Key = (Kind, String);
 
 /// The objects of all watched kinds at one resource version.
 #[derive(Clone, Default)]
-pub(super) struct World(BTreeMap<Key, Arc<Value>>);
+pub(super) struct World(pub(super) BTreeMap<Key, Arc<Value>>);
 
 impl World {
     pub(super) fn get(&self, kind: Kind, name: &str) -> Option<&Arc<Value>> {
