@@ -21,9 +21,10 @@ use super::recent::{Transition, unrecorded};
 use crate::clock::HubTime;
 use crate::store::{Batch, PairId, PairRecord, PairTransition, SavedHalf, SyncRecord};
 
-/// The greatest number of pairs, of transitions and of syncs in one batch, the [last
-/// transitions](UnsavedChanges::ended) of pairs that are gone not counted; the rest waits for the next one.
-const MAX_BATCH: usize = 5_000;
+/// The greatest number of transitions and of syncs in one batch, the [last transitions](UnsavedChanges::ended) of pairs
+/// that are gone not counted, and the number of pairs from which on no further cluster's are added; the rest waits for
+/// the next one.
+const MAX_BATCH: usize = 10_000;
 
 /// The number of waiting transitions up to which none are dropped, beside two for each pair of the fleet.
 const MAX_TRANSITIONS: usize = 100_000;
@@ -60,9 +61,7 @@ struct SaveProgress {
 struct UnsavedChanges {
     /// The number of the last change that was added.
     noted: u64,
-    /// The pairs to save (false) or to remove from the store (true).
-    pairs: HashMap<PairRef, bool>,
-    gone: usize,
+    pairs: UnsavedPairs,
     clusters: HashSet<ClusterId>,
     forgotten: HashSet<ClusterId>,
     transitions: VecDeque<PendingTransition>,
@@ -77,6 +76,62 @@ struct UnsavedChanges {
     taken: usize,
     /// The number of transitions and syncs that were dropped because the store could not be written.
     lost: u64,
+}
+
+/// The pairs to save (false) or to remove from the store (true), by target cluster: the rows of a cluster lie beside
+/// each other in a store, so that saving them together writes fewer pages.
+#[derive(Debug, Default)]
+struct UnsavedPairs {
+    of_cluster: HashMap<ClusterId, HashMap<PairRef, bool>>,
+    /// The clusters with unsaved pairs, in the order in which they got the first one.
+    order: VecDeque<ClusterId>,
+    count: usize,
+    gone: usize,
+}
+
+impl UnsavedPairs {
+    /// Adds a pair in place of one of the same app and target cluster.
+    fn insert(&mut self, pair: PairRef, is_gone: bool) {
+        let (_, cluster) = pair.key();
+        let pairs = match self.of_cluster.get_mut(cluster) {
+            Some(pairs) => pairs,
+            None => {
+                self.order.push_back(cluster.clone());
+                self.of_cluster.entry(cluster.clone()).or_default()
+            }
+        };
+        // The new one takes the place of the old one also as key.
+        let old = pairs.remove(&pair);
+        pairs.insert(pair, is_gone);
+        self.count += usize::from(old.is_none());
+        self.gone = self.gone + usize::from(is_gone) - usize::from(old == Some(true));
+    }
+
+    fn has(&self, pair: &PairRef) -> bool {
+        self.of_cluster.get(pair.key().1).is_some_and(|pairs| pairs.contains_key(pair))
+    }
+
+    /// Removes and returns the pairs of the first clusters, until they are [`MAX_BATCH`] or more.
+    fn take(&mut self) -> Vec<(PairRef, bool)> {
+        let mut taken = Vec::new();
+        while taken.len() < MAX_BATCH {
+            let Some(cluster) = self.order.pop_front() else { break };
+            taken.extend(self.of_cluster.remove(&cluster).into_iter().flatten());
+        }
+        self.count -= taken.len();
+        self.gone -= taken.iter().filter(|(_, is_gone)| *is_gone).count();
+        if self.of_cluster.is_empty() {
+            *self = UnsavedPairs::default();
+        }
+        taken
+    }
+
+    /// Drops all pairs that are to be removed from the store.
+    fn drop_gone(&mut self) {
+        self.of_cluster.values_mut().for_each(|pairs| pairs.retain(|_, is_gone| !*is_gone));
+        self.count -= self.gone;
+        self.gone = 0;
+    }
 }
 
 /// A pair that equals another one of the same app and target cluster, whatever its halves.
@@ -155,7 +210,8 @@ impl Journal {
         self.news.notify_one();
     }
 
-    /// Adds a cluster that gave a sign of life at the moment `at`, unless one less than a minute before was added.
+    /// Adds a cluster that gave a sign of life at the moment `at`, unless one less than a minute before was added. Its
+    /// time is saved with the next change of any cluster or pair, or after 15 s.
     pub(crate) fn heard(&self, cluster: &ClusterId, at: Duration) {
         let mut pending = self.pending();
         let last = pending.heard.get(cluster).copied();
@@ -163,8 +219,7 @@ impl Journal {
             return;
         }
         pending.heard.insert(cluster.clone(), at);
-        drop(pending);
-        self.cluster(cluster);
+        pending.clusters.insert(cluster.clone());
     }
 
     /// Adds a cluster to remove from the store.
@@ -230,11 +285,11 @@ impl Journal {
         for PairChange { before, after, .. } in changes.iter().filter(is_new) {
             let is_gone = |before: &&Arc<Pair>| after.as_ref().map(target) != Some(target(before));
             if let Some(gone) = before.as_ref().filter(is_gone) {
-                pending.pair(PairRef(Arc::clone(gone)), true);
+                pending.pairs.insert(PairRef(Arc::clone(gone)), true);
             }
         }
         for after in changes.iter().filter(is_new).filter_map(|change| change.after.as_ref()) {
-            pending.pair(PairRef(Arc::clone(after)), false);
+            pending.pairs.insert(PairRef(Arc::clone(after)), false);
         }
         let at = moment.now;
         let mut gone: HashMap<PairRef, Option<PairState>> = HashMap::new();
@@ -285,14 +340,11 @@ impl Journal {
         pending.noted += 1;
     }
 
-    /// Removes and returns the next portion to save: up to 5,000 pairs, transitions and syncs each, and all changes of
-    /// clusters and all last transitions of pairs that the fleet no longer shows.
+    /// Removes and returns the next portion to save: up to 10,000 transitions and syncs each, about as many pairs, and all
+    /// changes of clusters and all last transitions of pairs that the fleet no longer shows.
     pub(crate) fn take(&self) -> Portion {
         let mut pending = self.pending();
-        let keys: Vec<PairRef> = pending.pairs.keys().take(MAX_BATCH).cloned().collect();
-        let pairs: Vec<(PairRef, bool)> =
-            keys.into_iter().filter_map(|key| pending.pairs.remove_entry(&key)).collect();
-        pending.gone -= pairs.iter().filter(|(_, is_gone)| *is_gone).count();
+        let pairs = pending.pairs.take();
         let transitions = pending.transitions.len().min(MAX_BATCH);
         let syncs = pending.syncs.len().min(MAX_BATCH);
         let mut portion = Portion {
@@ -305,12 +357,9 @@ impl Journal {
             moment: pending.published,
             last: None,
         };
-        let is_all = pending.pairs.is_empty() && pending.transitions.is_empty() && pending.syncs.is_empty();
+        let is_all = pending.pairs.count == 0 && pending.transitions.is_empty() && pending.syncs.is_empty();
         pending.taken = portion.len();
         portion.last = is_all.then_some(pending.noted);
-        if is_all {
-            pending.pairs.shrink_to_fit();
-        }
         portion
     }
 
@@ -320,8 +369,8 @@ impl Journal {
         let mut pending = self.pending();
         pending.taken = 0;
         for (pair, is_gone) in portion.pairs {
-            if !pending.pairs.contains_key(&pair) {
-                pending.pair(pair, is_gone);
+            if !pending.pairs.has(&pair) {
+                pending.pairs.insert(pair, is_gone);
             }
         }
         for cluster in portion.forgotten {
@@ -369,27 +418,19 @@ impl Journal {
 
     pub(crate) fn counts(&self) -> JournalCounts {
         let pending = self.pending();
-        let waiting = pending.pairs.len() + pending.transitions.len() + pending.syncs.len();
+        let waiting = pending.pairs.count + pending.transitions.len() + pending.syncs.len();
         let waiting = waiting + pending.ended.len() + pending.clusters.len() + pending.forgotten.len();
         JournalCounts { pending: waiting + pending.taken, lost: pending.lost }
     }
 }
 
 impl UnsavedChanges {
-    fn pair(&mut self, pair: PairRef, is_gone: bool) {
-        // The new one takes the place of the old one also as key.
-        let old = self.pairs.remove(&pair);
-        self.gone = self.gone + usize::from(is_gone) - usize::from(old == Some(true));
-        self.pairs.insert(pair, is_gone);
-    }
-
     /// Drops removals beyond the limit. Merges the transitions if they are too many for `pairs`, the number of pairs of
     /// the fleet, and drops the earliest until three quarters of the limit are left.
     fn bound(&mut self, pairs: usize) {
-        if self.gone > MAX_GONE {
+        if self.pairs.gone > MAX_GONE {
             // The next start shows them as lost until their clusters were heard.
-            self.pairs.retain(|_, is_gone| !*is_gone);
-            self.gone = 0;
+            self.pairs.drop_gone();
         }
         let most = MAX_TRANSITIONS + 2 * pairs;
         if self.transitions.len() <= most {

@@ -197,8 +197,10 @@ async fn connect_then(
 }
 
 async fn set_up(connection: &mut SqliteConnection, settings: &Settings) -> sqlx::Result<()> {
-    // The log is cut to 64 MiB when it is begun again.
-    let always = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864";
+    // The log is cut to 64 MiB when it is begun again, and copied to the file each 32 MiB: a page that changes often is
+    // then copied once. 64 MiB of the file are kept in memory, if it is so large.
+    let always = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864;
+         PRAGMA wal_autocheckpoint = 8192; PRAGMA cache_size = -65536";
     sqlx::raw_sql(always).execute(&mut *connection).await?;
     if let Some(pages) = settings.max_pages {
         let bound = sqlx::AssertSqlSafe(format!("PRAGMA max_page_count = {pages}"));

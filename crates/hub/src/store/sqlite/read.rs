@@ -1,9 +1,10 @@
 //! Reads of pairs, clusters and history.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use jiff::Timestamp;
+use serde::Deserialize;
 use sqlx::SqliteConnection;
 use taffrail_api::AppName;
 use taffrail_api::report::{AppId, DeclaredHalf, ObservedHalf};
@@ -28,34 +29,35 @@ pub(super) async fn pairs(
     connection: &mut SqliteConnection,
     page: &PageQuery,
 ) -> Result<PairPage, StoreError> {
-    let rows: Vec<(String, Option<String>)> = sqlx::query_as(
-        "SELECT json_array(p.cluster, p.home, p.namespace, p.name, p.delivery, s.pair, s.declared_received, s.key,
-             s.target, s.sync, s.desired, s.attempted, s.applied, s.last_success, s.suspended, s.source, s.labels,
-             s.message, s.observed_received, s.health, s.current, s.in_progress, s.failed, s.terminating, s.not_found,
-             s.unknown, s.unconfirmed), d.detail
-         FROM summaries s JOIN pairs p ON p.id = s.pair LEFT JOIN details d ON d.pair = s.pair
-         WHERE s.pair > ?1 ORDER BY s.pair LIMIT ?2",
+    // One array of JSON costs less than many rows.
+    let found: String = sqlx::query_scalar(
+        "SELECT json_group_array(json_array(json_array(cluster, home, namespace, name, delivery, pair, declared_received,
+             key, target, sync, desired, attempted, applied, last_success, suspended, source, labels, message,
+             observed_received, health, current, in_progress, failed, terminating, not_found, unknown, unconfirmed),
+             detail) ORDER BY pair)
+         FROM (SELECT * FROM summaries s JOIN pairs p ON p.id = s.pair LEFT JOIN details USING (pair)
+             WHERE s.pair > ?1 ORDER BY s.pair LIMIT ?2)",
     )
     .bind(number_of(page)?)
     .bind(limit(page))
-    .fetch_all(&mut *connection)
+    .fetch_one(&mut *connection)
     .await
     .map_err(failed("read pairs"))?;
-    let (rows, details): (Vec<String>, Vec<Option<String>>) = rows.into_iter().unzip();
-    let rows = Columns::all(rows)?;
-    let mut ids = BTreeSet::new();
-    for row in &rows {
+    let rows: Vec<(Columns, Option<String>)> = serde_json::from_str(&found)
+        .map_err(|error| StoreError::damaged(format!("the rows of pairs have other columns: {error}")))?;
+    let mut ids = Vec::new();
+    for (row, _) in &rows {
         for column in [0, 1, 2, 3].into_iter().chain([2, 3, 5, 6, 7, 10, 11, 12].map(|it| it + IDENTITY)) {
             ids.extend(row.maybe(column)?);
         }
     }
     let texts = Texts::read(connection, ids).await?;
     let next = match rows.last() {
-        Some(last) if rows.len() >= page.limit.get() => Some(Cursor(last.number(IDENTITY)?.to_string())),
+        Some((last, _)) if rows.len() >= page.limit.get() => Some(Cursor(last.number(IDENTITY)?.to_string())),
         _ => None,
     };
     let mut found = PairPage { pairs: Vec::with_capacity(rows.len()), unreadable: 0, next };
-    for (row, detail) in rows.iter().zip(&details) {
+    for (row, detail) in &rows {
         match pair_record(row, detail.as_deref(), &texts)? {
             Some(pair) => found.pairs.push(pair),
             None => found.unreadable += 1,
@@ -64,8 +66,8 @@ pub(super) async fn pairs(
     Ok(found)
 }
 
-/// The columns of a row, which SQLite returns as one JSON array: in an optimised build 200,000 pairs load in 2.2 s
-/// instead of 2.4 s.
+/// The columns of a row, which SQLite returns as one JSON array.
+#[derive(Deserialize)]
 struct Columns(Vec<Option<i64>>);
 
 impl Columns {
@@ -253,7 +255,7 @@ pub(super) async fn history(
     let query = HistoryQuery { pair: number, from, after, limit: limit(page).saturating_add(1) };
     let transitions = query.transitions(connection).await?;
     let syncs = query.syncs(connection).await?;
-    let mut ids = BTreeSet::new();
+    let mut ids = Vec::new();
     for row in &transitions {
         for column in [4, 8] {
             ids.extend(row.maybe(column)?);
@@ -449,7 +451,7 @@ pub(super) async fn states_at(
     .fetch_all(&mut *connection)
     .await
     .map_err(failed("read states"))?;
-    let mut ids = BTreeSet::new();
+    let mut ids = Vec::new();
     let mut by_pair = BTreeMap::new();
     for row in Columns::all(states.into_iter().map(|(state, _)| state).collect())? {
         ids.extend(row.maybe(4)?);
@@ -457,7 +459,7 @@ pub(super) async fn states_at(
     }
     for row in &identities {
         for column in 1..=4 {
-            ids.insert(row.number(column)?);
+            ids.push(row.number(column)?);
         }
     }
     let texts = Texts::read(connection, ids).await?;

@@ -184,29 +184,21 @@ impl<'b> MergedBatches<'b> {
                 done.map_err(failed("forget a cluster"))?;
             }
         }
-        for cluster in self.clusters.values() {
-            let ClusterRecord { id, name, aliases, labels, heard, epochs } = cluster;
-            sqlx::query("INSERT OR REPLACE INTO clusters (id, name, aliases, labels, heard) VALUES (?1, ?2, ?3, ?4, ?5)")
-                .bind(saved(&id.0))
-                .bind(saved(name))
-                .bind(encode(aliases)?)
-                .bind(encode(labels)?)
-                .bind(heard.map(micros))
-                .execute(&mut *connection)
-                .await
-                .map_err(failed("save a cluster"))?;
-            for (source, epoch) in epochs {
-                sqlx::query(
-                    "INSERT INTO epochs (cluster, source, epoch) VALUES (?1, ?2, ?3)
-                     ON CONFLICT DO UPDATE SET epoch = max(epoch, excluded.epoch)",
-                )
-                .bind(saved(&id.0))
-                .bind(saved(source))
-                .bind(i64::try_from(*epoch).unwrap_or(i64::MAX))
-                .execute(&mut *connection)
-                .await
-                .map_err(failed("save an epoch"))?;
+        let clusters: Vec<&ClusterRecord> = self.clusters.values().collect();
+        for clusters in clusters.chunks(MAX_ROWS) {
+            let (mut rows, mut all_epochs) = (Vec::new(), Vec::new());
+            for ClusterRecord { id, name, aliases, labels, heard, epochs } in clusters.iter().copied() {
+                rows.push((&id.0, name, encode(aliases)?, encode(labels)?, heard.map(micros)));
+                let number = |epoch: &u64| i64::try_from(*epoch).unwrap_or(i64::MAX);
+                all_epochs.extend(epochs.iter().map(|(source, epoch)| (&id.0, source, number(epoch))));
             }
+            let statement = "INSERT OR REPLACE INTO clusters (id, name, aliases, labels, heard)
+                 SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4 FROM json_each(?1)";
+            run(connection, statement, encode(&rows)?).await?;
+            let statement = "INSERT INTO epochs (cluster, source, epoch)
+                 SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?1) WHERE true
+                 ON CONFLICT DO UPDATE SET epoch = max(epoch, excluded.epoch)";
+            run(connection, statement, encode(&all_epochs)?).await?;
         }
         Ok(())
     }
