@@ -4,7 +4,7 @@ use taffrail_apps::Delivery;
 
 use super::problem::Refusal;
 use super::request::Request;
-use crate::index::{AppFilter, Pair};
+use crate::index::{AppFilter, ListedPair, Pair};
 
 /// The app that a request names in its path: the cluster that holds its objects, delivery, namespace and name.
 pub(super) struct AppPath<'r> {
@@ -34,7 +34,7 @@ impl<'r> AppPath<'r> {
     /// if that names one.
     pub(super) fn each<'v>(&self, request: &'v Request<'_>, mut take: impl FnMut(&'v Pair)) {
         let Request { view, query, .. } = request;
-        view.each(&self.filter(), |_, pair, _, _| {
+        view.each(&self.filter(), |_, ListedPair { pair, .. }, _| {
             let app = &pair.app.app;
             if (app.delivery, &*app.namespace, &*app.name) != (self.delivery, self.namespace, self.name) {
                 return;
@@ -51,7 +51,7 @@ impl<'r> AppPath<'r> {
     /// and live.
     pub(super) fn not_found(&self, request: &Request<'_>) -> Refusal {
         let (view, cluster) = (&request.view, self.cluster);
-        if !view.fleet().all().any(|(_, known)| view.is_called(known, cluster)) {
+        if view.called(cluster).next().is_none() {
             return Refusal::not_found(format!("the hub knows no cluster '{cluster}'"));
         }
         let name = format!("{}/{}/{}", self.delivery.as_str(), self.namespace, self.name);

@@ -144,7 +144,7 @@ pub(super) fn clusters(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     let text = filter.text.to_lowercase();
     let needs_status = filter.status.is_some() || *sort == Some(SortField::Status);
     let mut keys: Vec<ClusterKey> = Vec::new();
-    for (place, cluster) in view.fleet().all().filter(|(_, cluster)| filter.admits_cluster(view, cluster)) {
+    for (place, cluster) in view.admitted(filter) {
         let name = view.name(cluster);
         if !text.is_empty() && !name.to_lowercase().contains(&text) {
             continue;
@@ -200,7 +200,7 @@ pub(super) fn changes(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     let called: Vec<&str> = match filter.clusters.is_empty() {
         true => Vec::new(),
         false => {
-            let shown = view.fleet().all().filter(|(_, cluster)| filter.admits_cluster(view, cluster));
+            let shown = view.admitted(filter);
             let names = shown.map(|(_, cluster)| view.name(cluster));
             names.chain(filter.clusters.iter().map(String::as_str)).collect()
         }

@@ -98,15 +98,14 @@ fn apps(view: &FleetView, names: &BTreeMap<usize, String>, text: &mut MetricsTex
     let mut count = |worst: &mut FxHashMap<u32, Status>| {
         worst.drain().for_each(|(name, status)| of_name.entry(name).or_default().add(status));
     };
-    view.each(&AppFilter::default(), |(place, _), pair, summary, now| {
-        let key = &*pair.declared.body.key;
+    view.each(&AppFilter::default(), |(place, _), listed, now| {
         if std::mem::replace(&mut here, place) != place {
             count(&mut worst_here);
         }
-        let worst = worst_here.entry(summary.key).or_insert(now.effective);
+        let worst = worst_here.entry(listed.summary.key).or_insert(now.effective);
         *worst = (*worst).min(now.effective);
         if now.effective != Status::Current {
-            unwell.push((now.effective, key, place));
+            unwell.push((now.effective, &listed.pair.declared.body.key, place));
         }
     });
     count(&mut worst_here);

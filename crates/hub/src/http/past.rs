@@ -206,7 +206,7 @@ impl<'r, 'q> Past<'r, 'q> {
                     AppKey::Own { delivery, namespace, name }.to_string()
                 };
                 let pair = shown.and_then(|it| it.pairs.get(it.pairs.find(&id.app)?));
-                let key = pair.map_or_else(own, |(pair, _)| pair.declared.body.key.clone());
+                let key = pair.map_or_else(own, |it| it.pair.declared.body.key.clone());
                 let texts =
                     [&*cluster, &*key, &*app.namespace, &*app.name, state.problem.as_deref().unwrap_or("")];
                 if !text.is_empty() && !texts.iter().any(|it| it.to_lowercase().contains(&text)) {
@@ -423,8 +423,8 @@ impl AppPath<'_> {
             name: self.name.to_owned(),
         };
         let id = |name: &str| {
-            let known = view.fleet().all().find(|(_, cluster)| view.is_called(cluster, name));
-            known.map_or_else(|| ClusterId(name.to_owned()), |(_, cluster)| cluster.id.clone())
+            let known = view.called(name).next().and_then(|place| view.fleet().cluster(place));
+            known.map_or_else(|| ClusterId(name.to_owned()), |cluster| cluster.id.clone())
         };
         let (cluster, home) = match found.len() {
             0 => {

@@ -7,7 +7,7 @@ use taffrail_api::hub::Attention;
 use taffrail_apps::FreshnessState;
 
 use super::filter::AppFilter;
-use super::pair::{Pair, Place, worst_problem};
+use super::pair::{ListedPair, Pair, Place, worst_problem};
 use super::view::{FleetView, PairNow};
 
 impl FleetView {
@@ -17,7 +17,7 @@ impl FleetView {
         let mut groups: CauseGroups<'_, Place> = CauseGroups::default();
         let (mut apps, mut problems) = (0, 0);
         let name = |place| self.fleet().cluster(place).map_or("", |cluster| self.name(cluster));
-        self.each(filter, |(place, _), pair, summary, now| {
+        self.each(filter, |(place, _), ListedPair { pair, summary, class }, now| {
             apps += 1;
             problems += usize::from(now.is_pressing());
             let key = &pair.declared.body.key;
@@ -25,11 +25,11 @@ impl FleetView {
                 let (dark, state) = self.dark(place, pair, now);
                 let group = groups.silence(dark, state, || self.silence(dark));
                 groups.add(group, key, dark, None, self.dark_at(pair, now));
-            } else if summary.class.severity.is_some()
+            } else if class.severity.is_some()
                 && let Some(problem) = worst_problem(pair)
             {
                 let group = groups.problem(problem, place, name(place));
-                let since = summary.since.and_then(|since| Timestamp::from_microsecond(since).ok());
+                let since = summary.since().and_then(|since| Timestamp::from_microsecond(since).ok());
                 groups.add(group, key, place, problem.object.as_ref(), since);
             }
         });

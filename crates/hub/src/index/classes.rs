@@ -32,6 +32,11 @@ impl PairClasses {
         self.0.len() > MIN_CLASSES && self.0.len() > 2 * used
     }
 
+    /// Returns the class with this number; `None` if there is none.
+    pub(crate) fn get(&self, number: u32) -> Option<&PairClass> {
+        self.0.get(number as usize).map(|counted| &counted.class)
+    }
+
     /// Iterates over all classes in the order of their numbers, those without pairs among them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &CountedClass> {
         self.0.iter()

@@ -1,12 +1,11 @@
 //! The clusters that an answer covers, and those that it misses or shows with old data.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_api::ErrorRow;
 use taffrail_api::hub::{AnswerState, Coverage, MissingCluster};
-use taffrail_api::report::LOST;
+use taffrail_api::report::{LOST, LostCluster};
 use taffrail_apps::{Freshness, FreshnessState};
 
 use super::filter::AppFilter;
@@ -19,6 +18,20 @@ const MAX_MISSING: usize = 100;
 
 /// The greatest number of errors that an answer contains; it only counts further ones.
 const MAX_ERRORS: usize = 500;
+
+/// A reason why the rows of a cluster are incomplete or old.
+pub(super) enum Gap<'c> {
+    /// Its apps have never all been read, and its source says why.
+    Unreachable(&'c LostCluster),
+    /// Its apps have never all been read.
+    NotRead,
+    /// It is not live.
+    Silent(Freshness),
+    /// Its source says why it sees no apps.
+    Unreadable(&'c str),
+    /// The hub refused so many reports about its apps.
+    TooManyApps(usize),
+}
 
 impl FleetView {
     /// Returns the number of clusters that `filter` admits, expected ones included, and the first 100 that are not
@@ -39,9 +52,10 @@ impl FleetView {
                 false => coverage.missing_omitted += 1,
             }
         };
-        for (_, cluster) in self.fleet().all().filter(|(_, cluster)| filter.admits_cluster(self, cluster)) {
-            coverage.clusters += 1;
-            if let Some(missing) = self.missing(cluster) {
+        let admitted = filter.places(self);
+        coverage.clusters = admitted.as_ref().map_or(self.fleet().places.len(), Vec::len);
+        for place in self.with_gaps(admitted.as_deref()) {
+            if let Some(missing) = self.fleet().cluster(place).and_then(|cluster| self.missing(cluster)) {
                 add(&mut coverage, missing);
             }
         }
@@ -53,8 +67,7 @@ impl FleetView {
             add(&mut coverage, self.not_read(name, *since, false, silent));
         }
         for name in &filter.clusters {
-            let is_called = |(_, cluster): (_, &Arc<PublishedCluster>)| self.is_called(cluster, name);
-            if unheard.has(name) || self.fleet().all().any(is_called) {
+            if unheard.has(name) || self.called(name).next().is_some() {
                 continue;
             }
             let (state, reason) = (AnswerState::Partial, "UnknownCluster".into());
@@ -78,58 +91,67 @@ impl FleetView {
     }
 
     /// Returns the first reason why a cluster's rows are incomplete or old; `None` if they are complete and live.
-    fn missing(&self, cluster: &PublishedCluster) -> Option<MissingCluster> {
-        let source = self.speaker(cluster);
-        let facts = source.map(|source| &*source.facts);
-        let name = facts.map(|facts| &*facts.name).filter(|name| !name.is_empty());
-        let missing = |state, reason: &'static str, message: String, since| {
-            let cluster = name.unwrap_or(&cluster.id.0).to_owned();
-            Some(MissingCluster { cluster, state, reason: reason.into(), message, since })
-        };
-        let freshness = source.map_or(Freshness::never(), |source| self.freshness(source));
-        let lost = facts.and_then(|facts| facts.lost.as_ref());
-        let is_whole = source.is_some_and(|source| source.is_whole);
-        if freshness.observed_at.is_none() || !is_whole {
-            if let Some(lost) = lost {
-                let moment = self.moment();
-                let opened = ago(moment, moment.at.saturating_sub(cluster.opened));
-                return missing(AnswerState::Partial, "Unreachable", lost.silence.clone(), opened);
-            }
-            let silent = match name {
-                Some(_) => "no source has reported all apps of the cluster since it was added",
-                None => "no source has reported the cluster since it was added",
-            };
-            let shown = name.unwrap_or(&cluster.id.0);
-            return Some(self.not_read(shown, cluster.opened, freshness.is_live(), silent));
+    pub(super) fn gap<'c>(&self, cluster: &'c PublishedCluster) -> Option<Gap<'c>> {
+        let Some(source) = self.speaker(cluster) else { return Some(Gap::NotRead) };
+        let (facts, freshness) = (&source.facts, self.freshness(source));
+        if freshness.observed_at.is_none() || !source.is_whole {
+            return Some(facts.lost.as_ref().map_or(Gap::NotRead, Gap::Unreachable));
         }
         if freshness.state != FreshnessState::Live {
-            let message =
-                lost.map_or_else(|| freshness.state.predicate().to_owned(), |it| it.message.clone());
-            return missing(AnswerState::Stale, "Silent", message, freshness.observed_at);
+            return Some(Gap::Silent(freshness));
         }
-        if let Some(blind) = facts.and_then(|facts| facts.blind.clone()) {
-            return missing(AnswerState::Partial, "Unreadable", blind, None);
+        let blind = facts.blind.as_deref().map(Gap::Unreadable);
+        blind.or_else(|| (source.refused > 0).then_some(Gap::TooManyApps(source.refused)))
+    }
+
+    /// Makes the entry of a cluster whose rows are incomplete or old, with the first reason; `None` if they are
+    /// complete and live.
+    fn missing(&self, cluster: &PublishedCluster) -> Option<MissingCluster> {
+        let gap = self.gap(cluster)?;
+        let source = self.speaker(cluster);
+        let name = source.map(|source| &*source.facts.name).filter(|name| !name.is_empty());
+        let shown = name.unwrap_or(&cluster.id.0);
+        let missing = |state, reason: &'static str, message: String, since| {
+            Some(MissingCluster { cluster: shown.to_owned(), state, reason: reason.into(), message, since })
+        };
+        match gap {
+            Gap::Unreachable(lost) => {
+                let moment = self.moment();
+                let opened = ago(moment, moment.at.saturating_sub(cluster.opened));
+                missing(AnswerState::Partial, "Unreachable", lost.silence.clone(), opened)
+            }
+            Gap::NotRead => {
+                let silent = match name {
+                    Some(_) => "no source has reported all apps of the cluster since it was added",
+                    None => "no source has reported the cluster since it was added",
+                };
+                let is_live = source.is_some_and(|source| self.freshness(source).is_live());
+                Some(self.not_read(shown, cluster.opened, is_live, silent))
+            }
+            Gap::Silent(freshness) => {
+                let lost = source.and_then(|source| source.facts.lost.as_ref());
+                let message =
+                    lost.map_or_else(|| freshness.state.predicate().to_owned(), |it| it.message.clone());
+                missing(AnswerState::Stale, "Silent", message, freshness.observed_at)
+            }
+            Gap::Unreadable(blind) => missing(AnswerState::Partial, "Unreadable", blind.to_owned(), None),
+            Gap::TooManyApps(refused) => {
+                let message = format!(
+                    "the hub refused {refused} reports about apps of the cluster: there are too many, or their names \
+                     are too long"
+                );
+                missing(AnswerState::Partial, "TooManyApps", message, None)
+            }
         }
-        let refused = source.map_or(0, |source| source.refused);
-        if refused > 0 {
-            let message = format!(
-                "the hub refused {refused} reports about apps of the cluster: there are too many, or their names are too \
-                 long"
-            );
-            return missing(AnswerState::Partial, "TooManyApps", message, None);
-        }
-        None
     }
 
     /// Returns up to 500 errors of the clusters that `filter` admits, and the number of those left out.
     pub(crate) fn errors_of(&self, filter: &AppFilter) -> (Vec<ErrorRow>, usize) {
         let mut errors = Vec::new();
         let mut omitted = 0;
-        for (_, cluster) in self.fleet().all() {
+        let admitted = filter.places(self);
+        for cluster in self.with_errors(admitted.as_deref()).filter_map(|place| self.fleet().cluster(place)) {
             let count: usize = cluster.sources.iter().map(|source| source.errors.len()).sum();
-            if count == 0 || !filter.admits_cluster(self, cluster) {
-                continue;
-            }
             let taken = (MAX_ERRORS - errors.len()).min(count);
             errors.extend(self.errors(cluster).take(taken).cloned());
             omitted += count - taken;

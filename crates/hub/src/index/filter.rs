@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::str::FromStr;
-use std::sync::Arc;
 
 use taffrail_api::AppName;
 use taffrail_api::filter::{StatusFilter, SyncFilter};
@@ -12,7 +11,7 @@ use taffrail_object::LabelSelector;
 
 use super::classes::CountedClass;
 use super::names::{NameId, contains};
-use super::pair::{Pair, PairClass, Place, Summary, lasting_problems};
+use super::pair::{ListedPair, Pair, PairClass, Place, lasting_problems};
 use super::published::PublishedCluster;
 use super::view::{FleetView, PairNow};
 
@@ -90,12 +89,16 @@ impl NameFilter {
 /// An [`AppFilter`] whose names are looked up in one published fleet, so that it compares numbers instead of texts.
 pub(crate) struct PreparedFilter<'f> {
     filter: &'f AppFilter,
+    /// The result of [`AppFilter::places`].
+    places: Option<Vec<Place>>,
     /// The numbers of the filter's namespaces; those that no app has are left out.
     namespaces: Vec<NameId>,
     names: Vec<(Option<Delivery>, Option<NameId>, NameId)>,
     text: String,
     /// Indexed by the number of a name: true if the name contains `text`. Empty if `text` is.
     named: Vec<bool>,
+    /// True if any name contains `text`.
+    is_named: bool,
 }
 
 /// A [`PreparedFilter`] applied to the pairs that one cluster shows.
@@ -113,19 +116,25 @@ pub(crate) struct InCluster<'p, 'v> {
 
 impl AppFilter {
     /// Returns true if the filter names no cluster, or this one by identity, name or alias.
-    pub(crate) fn admits_cluster(&self, view: &FleetView, cluster: &PublishedCluster) -> bool {
+    fn admits_cluster(&self, view: &FleetView, cluster: &PublishedCluster) -> bool {
         self.clusters.is_empty() || self.clusters.iter().any(|name| view.is_called(cluster, name))
+    }
+
+    /// Returns the places of the clusters that the filter names by identity, name or alias, sorted and each once;
+    /// `None`, for all, if it names none.
+    pub(crate) fn places(&self, view: &FleetView) -> Option<Vec<Place>> {
+        if self.clusters.is_empty() {
+            return None;
+        }
+        let mut places: Vec<Place> = self.clusters.iter().flat_map(|name| view.called(name)).collect();
+        places.sort_unstable();
+        places.dedup();
+        Some(places)
     }
 
     /// Returns true if an app of this name meets the conditions on delivery, namespace and name.
     pub(crate) fn may_admit(&self, app: &AppName) -> bool {
         self.names_nothing() || self.admits_name(app.delivery, &app.namespace, &app.name)
-    }
-
-    /// Returns false if no pair that the cluster at `place` shows in `view` meets the condition on clusters.
-    pub(crate) fn may_admit_at(&self, view: &FleetView, place: Place) -> bool {
-        let cluster = view.fleet().cluster(place);
-        cluster.is_some_and(|cluster| cluster.pairs.strays > 0 || self.admits_cluster(view, cluster))
     }
 
     fn names_nothing(&self) -> bool {
@@ -150,29 +159,24 @@ impl AppFilter {
             Some((filter.delivery, namespace, table.find(&filter.name)?))
         };
         let text = self.text.to_lowercase();
+        let named = if text.is_empty() { Vec::new() } else { table.containing(&text) };
         PreparedFilter {
             filter: self,
+            places: self.places(view),
             namespaces: self.namespaces.iter().filter_map(|namespace| table.find(namespace)).collect(),
             names: self.names.iter().filter_map(name).collect(),
-            named: if text.is_empty() { Vec::new() } else { table.containing(&text) },
+            is_named: named.contains(&true),
+            named,
             text,
         }
     }
 
     /// Returns the present state of the pair that the cluster at `place` shows, if it matches, else `None`. Cheaper
     /// than [`prepare`](AppFilter::prepare) for a single pair.
-    pub(crate) fn admits(
-        &self,
-        view: &FleetView,
-        place: Place,
-        pair: &Arc<Pair>,
-        summary: &Summary,
-    ) -> Option<PairNow> {
+    pub(crate) fn admits(&self, view: &FleetView, place: Place, listed: ListedPair<'_>) -> Option<PairNow> {
+        let ListedPair { pair, class, .. } = listed;
         let cluster = view.fleet().cluster(place)?;
-        let is_named = || {
-            let app = &pair.app.app;
-            self.names_nothing() || self.admits_name(summary.class.delivery, &app.namespace, &app.name)
-        };
+        let is_named = || self.may_admit(&pair.app.app);
         let is_found = || {
             let text = self.text.to_lowercase();
             let names = [&pair.declared.body.key, &pair.app.app.namespace, &pair.app.app.name];
@@ -181,9 +185,9 @@ impl AppFilter {
                 || names.into_iter().any(|name| contains(name, &text))
                 || is_told(pair, &text)
         };
-        let now = self.admits_class(view, place, &summary.class)?;
+        let now = self.admits_class(view, place, class)?;
         let is_admitted = self.admits_cluster(view, cluster);
-        self.admits_pair((pair, summary), is_admitted, is_named, is_found).then_some(now)
+        self.admits_pair(listed, is_admitted, is_named, is_found).then_some(now)
     }
 
     /// Returns the present state of the pairs of a class if it meets the conditions on status, problems, sync, delivery
@@ -206,12 +210,9 @@ impl AppFilter {
     /// Returns true if a pair meets the other conditions than [`admits_class`](AppFilter::admits_class). The caller says
     /// if the cluster (`is_admitted`, ignored if the target is unknown), the delivery, namespace and name (`is_named`)
     /// and the text (`is_found`) do.
-    ///
-    /// Takes the `Arc` of the pair: of a plain reference the compiler may read before a condition needs it, and most
-    /// pairs are decided by their summaries alone. That read took two thirds of the time of a page.
     fn admits_pair(
         &self,
-        (pair, summary): (&Arc<Pair>, &Summary),
+        ListedPair { pair, class, .. }: ListedPair<'_>,
         is_admitted: bool,
         is_named: impl FnOnce() -> bool,
         is_found: impl FnOnce() -> bool,
@@ -221,7 +222,7 @@ impl AppFilter {
             let labels = &pair.declared.body.labels;
             selector.matches(|key| labels.get(key).map(|value| Cow::Borrowed(value.as_str())))
         };
-        let is_in = match summary.class.is_stray {
+        let is_in = match class.is_stray {
             true => clusters.is_empty() || clusters.contains(&pair.declared.body.target.0),
             false => is_admitted,
         };
@@ -232,7 +233,7 @@ impl AppFilter {
 /// Returns true if the message of any problem of the pair, except those of freshness, contains `text` (in lower case),
 /// ignoring case.
 fn is_told(pair: &Pair, text: &str) -> bool {
-    lasting_problems(pair).into_iter().any(|problem| contains(&problem.message, text))
+    lasting_problems(pair).any(|problem| contains(&problem.message, text))
 }
 
 impl PreparedFilter<'_> {
@@ -242,7 +243,13 @@ impl PreparedFilter<'_> {
         &'p self,
         view: &'v FleetView,
     ) -> impl Iterator<Item = InCluster<'p, 'v>> + use<'p, 'v> {
-        view.fleet().all().filter_map(move |(place, cluster)| self.within(view, place, cluster))
+        let fleet = view.fleet();
+        // A pair whose target the fleet does not have may be in the list of any cluster.
+        let some = self.places.as_ref().filter(|_| fleet.strays == 0);
+        let all = some.is_none().then(|| fleet.all());
+        let some = some.into_iter().flatten().filter_map(|place| Some((*place, fleet.cluster(*place)?)));
+        let clusters = all.into_iter().flatten().chain(some);
+        clusters.filter_map(move |(place, cluster)| self.within(view, place, cluster))
     }
 
     fn within<'p, 'v>(
@@ -251,28 +258,30 @@ impl PreparedFilter<'_> {
         place: Place,
         cluster: &'v PublishedCluster,
     ) -> Option<InCluster<'p, 'v>> {
-        let is_admitted = self.filter.admits_cluster(view, cluster);
+        let is_admitted = self.places.as_ref().is_none_or(|places| places.binary_search(&place).is_ok());
         if !is_admitted && cluster.pairs.strays == 0 {
             return None;
         }
+        let is_found = self.text.is_empty() || contains(view.name(cluster), &self.text);
+        // A pair without a problem has no message to search.
+        let is_searched = |class: &PairClass| is_found || self.is_named || class.severity.is_some();
         let state = |it: &CountedClass| {
-            let has_pairs = it.pairs > 0 && (is_admitted || it.class.is_stray);
+            let has_pairs = it.pairs > 0 && (is_admitted || it.class.is_stray) && is_searched(&it.class);
             has_pairs.then(|| self.filter.admits_class(view, place, &it.class)).flatten()
         };
         let states: Vec<Option<PairNow>> = cluster.pairs.classes.iter().map(state).collect();
         if states.iter().all(Option::is_none) {
             return None;
         }
-        let is_found = self.text.is_empty() || contains(view.name(cluster), &self.text);
         Some(InCluster { prepared: self, place, cluster, states, is_admitted, is_found })
     }
 
-    fn is_named(&self, summary: &Summary) -> bool {
+    fn is_named(&self, ListedPair { summary, class, .. }: ListedPair<'_>) -> bool {
         let AppFilter { namespaces, names, .. } = self.filter;
         let is_called = |(delivery, namespace, name): &(Option<Delivery>, Option<NameId>, NameId)| {
             *name == summary.name
                 && namespace.is_none_or(|namespace| namespace == summary.namespace)
-                && delivery.is_none_or(|delivery| delivery == summary.class.delivery)
+                && delivery.is_none_or(|delivery| delivery == class.delivery)
         };
         (namespaces.is_empty() || self.namespaces.contains(&summary.namespace))
             && (names.is_empty() || self.names.iter().any(is_called))
@@ -286,10 +295,10 @@ impl<'v> InCluster<'_, 'v> {
         classes.zip(&self.states).filter_map(|(counted, state)| Some((counted, (*state)?)))
     }
 
-    /// Iterates over the pairs that match, each with its index, its summary and its present state.
-    pub(crate) fn pairs(&self) -> impl Iterator<Item = (usize, &'v Pair, &'v Summary, PairNow)> {
+    /// Iterates over the pairs that match, each with its index and its present state.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (usize, ListedPair<'v>, PairNow)> {
         let pairs = self.cluster.pairs.iter().enumerate();
-        pairs.filter_map(|(at, (pair, summary))| Some((at, &**pair, summary, self.admits(pair, summary)?)))
+        pairs.filter_map(|(at, listed)| Some((at, listed, self.admits(listed)?)))
     }
 
     /// Returns true if the class of a pair decides whether it matches.
@@ -301,16 +310,15 @@ impl<'v> InCluster<'_, 'v> {
     }
 
     /// Returns the present state of a pair of this cluster if it matches, else `None`.
-    fn admits(&self, pair: &Arc<Pair>, summary: &Summary) -> Option<PairNow> {
-        let prepared = self.prepared;
-        let now = self.states.get(summary.number as usize).copied().flatten()?;
+    fn admits(&self, listed: ListedPair<'_>) -> Option<PairNow> {
+        let (ListedPair { pair, summary, class }, prepared) = (listed, self.prepared);
+        let now = self.states.get(summary.class as usize).copied().flatten()?;
         let has = |name: NameId| prepared.named.get(name as usize).copied().unwrap_or_default();
         let is_found = || {
             let is_found = self.is_found || has(summary.key) || has(summary.namespace) || has(summary.name);
-            // A pair without a problem has no message to search.
-            is_found || (summary.class.severity.is_some() && is_told(pair, &prepared.text))
+            is_found || (class.severity.is_some() && is_told(pair, &prepared.text))
         };
-        let is_named = || prepared.is_named(summary);
-        prepared.filter.admits_pair((pair, summary), self.is_admitted, is_named, is_found).then_some(now)
+        let is_named = || prepared.is_named(listed);
+        prepared.filter.admits_pair(listed, self.is_admitted, is_named, is_found).then_some(now)
     }
 }

@@ -12,7 +12,7 @@ use taffrail_status::rollup::Counts;
 use super::classes::CountedClass;
 use super::filter::AppFilter;
 use super::names::NameId;
-use super::pair::{Pair, PairClass, Place, Summary, worst_problem};
+use super::pair::{ListedPair, PairClass, Place, worst_problem};
 use super::view::{FleetView, PairNow};
 
 /// The value by which apps are grouped.
@@ -91,8 +91,8 @@ impl FleetView {
             let of_classes: Option<Vec<_>> = within.classes().map(of_class).collect();
             match of_classes.filter(|_| within.is_decided()) {
                 Some(values) => values.into_iter().for_each(|(value, now, pairs)| count(value, now, pairs)),
-                None => within.pairs().for_each(|(_, pair, summary, now)| {
-                    count(value(by, place, pair, summary, now), now, 1);
+                None => within.pairs().for_each(|(_, listed, now)| {
+                    count(value(by, place, listed, now), now, 1);
                 }),
             }
         }
@@ -134,20 +134,20 @@ fn class_value(by: GroupBy, place: Place, class: &PairClass, now: PairNow) -> Op
     }
 }
 
-fn value<'v>(by: GroupBy, place: Place, pair: &'v Pair, summary: &Summary, now: PairNow) -> Value<'v> {
-    if let Some(value) = class_value(by, place, &summary.class, now) {
+fn value(by: GroupBy, place: Place, listed: ListedPair<'_>, now: PairNow) -> Value<'_> {
+    let ListedPair { pair, summary, class } = listed;
+    if let Some(value) = class_value(by, place, class, now) {
         return value;
     }
-    let declared = &*pair.declared.body;
     match by {
         GroupBy::Namespace => Value::Name(summary.namespace),
         GroupBy::Name => Value::Name(summary.name),
         GroupBy::Key => Value::Name(summary.key),
-        GroupBy::Source => Value::Text(declared.source.as_deref().map(source).unwrap_or_default()),
+        GroupBy::Source => Value::Text(pair.declared.body.source.as_deref().map(source).unwrap_or_default()),
         GroupBy::Problem => axis_value(worst_problem(pair).map(|problem| problem.axis)),
         // A class has a value for these, except for the cluster if the fleet does not have it.
         GroupBy::Cluster | GroupBy::Home | GroupBy::Delivery | GroupBy::Status | GroupBy::Sync => {
-            Value::Text(declared.target.0.as_str().into())
+            Value::Text(pair.declared.body.target.0.as_str().into())
         }
     }
 }

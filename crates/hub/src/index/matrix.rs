@@ -1,14 +1,12 @@
 //! The table of apps by clusters, one character a cell.
 
-use rustc_hash::FxHashMap;
 use taffrail_api::API_VERSION;
 use taffrail_api::hub::{Matrix, MatrixColumn, MatrixLegend, MatrixRow, PageExtent};
 use taffrail_apps::{Freshness, FreshnessState};
 use taffrail_status::Status;
 
-use super::filter::AppFilter;
+use super::filter::{AppFilter, InCluster};
 use super::names::NameId;
-use super::pair::Place;
 use super::view::{FleetView, PairNow};
 
 /// The greatest number of columns, one for each cluster; further clusters are left out and counted.
@@ -28,29 +26,38 @@ impl FleetView {
     /// target are left out, and a cell shows the worst app of its key. A page has at most `limit` rows (fewer beyond
     /// [`MAX_CELLS`] cells), those with keys after `after`; [`PageExtent::next`] is its last key if others follow.
     pub(crate) fn matrix(&self, filter: &AppFilter, limit: usize, after: Option<&str>) -> Matrix {
-        let shown = self.fleet().all().filter(|(_, cluster)| filter.admits_cluster(self, cluster));
-        let mut places: FxHashMap<Place, usize> = FxHashMap::default();
+        // Indexed by the place of a cluster.
+        let mut column_of: Vec<Option<usize>> = vec![None; self.fleet().clusters.len()];
         let mut columns = Vec::new();
         let mut columns_omitted = 0;
-        for (place, cluster) in shown {
+        for (place, cluster) in self.admitted(filter) {
             if columns.len() == MAX_COLUMNS {
                 columns_omitted += 1;
                 continue;
             }
             let source = self.speaker(cluster);
             let freshness = source.map_or(Freshness::never(), |source| self.freshness(source)).state;
-            places.insert(place, columns.len());
+            if let Some(column) = column_of.get_mut(place) {
+                *column = Some(columns.len());
+            }
             columns.push(MatrixColumn { cluster: self.name(cluster).to_owned(), freshness });
         }
         let rows = limit.min(MAX_CELLS / columns.len().max(1)).max(1);
         let names = &self.fleet().names;
-        let mut is_used = vec![false; names.len()];
+        let prepared = filter.prepare(self);
+        let shown = || {
+            let column = |within: &InCluster<'_, '_>| column_of.get(within.place).copied().flatten();
+            prepared.clusters(self).filter_map(move |within| Some((column(&within)?, within)))
+        };
         // An app whose target is not known has no column.
-        self.each(filter, |(place, _), _, summary, _| {
-            if let Some(is_used) = is_used.get_mut(summary.key as usize).filter(|_| !summary.class.is_stray) {
-                *is_used |= columns_omitted == 0 || places.contains_key(&place);
+        let mut is_used = vec![false; names.len()];
+        for (_, within) in shown() {
+            for (_, listed, _) in within.pairs().filter(|(_, listed, _)| !listed.class.is_stray) {
+                if let Some(is_used) = is_used.get_mut(listed.summary.key as usize) {
+                    *is_used = true;
+                }
             }
-        });
+        }
         let used = (0..).zip(&is_used).filter(|(_, is_used)| **is_used).map(|(id, _): (NameId, _)| id);
         let mut keys: Vec<NameId> = used.collect();
         let total = keys.len();
@@ -58,21 +65,31 @@ impl FleetView {
         keys.sort_unstable_by_key(|id| names.rank(*id));
         let is_cut = keys.len() > rows;
         keys.truncate(rows);
-        let rows: FxHashMap<NameId, usize> = keys.iter().enumerate().map(|(row, id)| (*id, row)).collect();
-        // Of each cell its character, and the rank of the app that it shows: the least is the worst.
-        let empty = (Matrix::EMPTY as u8, u8::MAX);
-        let mut grid: Vec<Vec<(u8, u8)>> = vec![vec![empty; columns.len()]; keys.len()];
-        self.each(filter, |(place, _), _, summary, now| {
-            let row = rows.get(&summary.key).filter(|_| !summary.class.is_stray);
-            let (Some(row), Some(column)) = (row, places.get(&place)) else { return };
-            let Some(cell) = grid.get_mut(*row).and_then(|row| row.get_mut(*column)) else { return };
-            let rank = now.effective as u8 + if now.is_pressing() { 0 } else { 16 };
-            if rank < cell.1 {
-                *cell = (code(now), rank);
+        // Indexed by the number of a name.
+        let mut row_of: Vec<Option<u32>> = vec![None; names.len()];
+        for (row, id) in (0..).zip(&keys) {
+            if let Some(slot) = row_of.get_mut(*id as usize) {
+                *slot = Some(row);
             }
-        });
-        let cells: Vec<Vec<u8>> =
-            grid.into_iter().map(|row| row.into_iter().map(|(code, _)| code).collect()).collect();
+        }
+        // Of each cell its character, and the rank of the app that it shows: the least is the worst. A column lies
+        // together, as the apps of a cluster do.
+        let empty = (Matrix::EMPTY as u8, u8::MAX);
+        let mut grid: Vec<(u8, u8)> = vec![empty; columns.len() * keys.len()];
+        for (column, within) in shown() {
+            let Some(cells) = grid.get_mut(column * keys.len()..(column + 1) * keys.len()) else { continue };
+            for (_, listed, now) in within.pairs().filter(|(_, listed, _)| !listed.class.is_stray) {
+                let row = row_of.get(listed.summary.key as usize).copied().flatten();
+                let Some(cell) = row.and_then(|row| cells.get_mut(row as usize)) else { continue };
+                let rank = now.effective as u8 + if now.is_pressing() { 0 } else { 16 };
+                if rank < cell.1 {
+                    *cell = (code(now), rank);
+                }
+            }
+        }
+        let row =
+            |row: usize| grid.iter().skip(row).step_by(keys.len().max(1)).map(|(code, _)| *code).collect();
+        let cells: Vec<Vec<u8>> = (0..keys.len()).map(row).collect();
         let mut used = [false; CODES.len()];
         let mut is_met = [false; 256];
         for cell in cells.iter().flatten() {

@@ -16,6 +16,7 @@ mod names;
 pub(crate) mod page;
 pub(crate) mod page_watch;
 mod pair;
+mod pair_list;
 mod published;
 pub(crate) mod recent;
 #[cfg(test)]
@@ -41,12 +42,12 @@ pub(crate) use journal::JournalCounts;
 use latency::Latencies;
 pub(crate) use matrix::{matrix_code, matrix_legend};
 use names::Names;
-pub(crate) use pair::Pair;
 use pair::Place;
+pub(crate) use pair::{ListedPair, Pair};
 pub(crate) use published::PairChange;
 pub(crate) use published::PublishedCluster;
 pub use published::PublishedFleet;
-use published::{ClusterPairs, PublishedSource, UnheardClusters};
+use published::{CalledClusters, ClusterPairs, PublishedSource, UnheardClusters};
 use recent::RecentChanges;
 pub(crate) use recent::{UNRECORDED, past_freshness};
 pub use view::FleetView;
@@ -107,11 +108,20 @@ struct Owner {
     reports: u64,
     /// The number of reports that were refused.
     refused: u64,
-    /// The freshness of each source of a cluster with several, as of the last publication.
+    /// The freshness of each source, as of the last publication, of each cluster that has several, and of some that
+    /// had.
     states: HashMap<ClusterId, Vec<FreshnessState>>,
     unheard: Arc<UnheardClusters>,
     /// The moment at which the index was made.
     begun: Option<HubTime>,
+}
+
+/// A state to publish, and its differences from the one before.
+struct Publication {
+    fleet: PublishedFleet,
+    changes: Vec<PairChange>,
+    /// The places at which the fleet has another cluster, or other pairs, facts, errors or signs of life of one.
+    touched: Vec<Place>,
 }
 
 impl FleetIndex {
@@ -173,6 +183,7 @@ impl FleetIndex {
             owner.opened.insert(cluster.clone(), at);
         }
         let epoch = owner.fleet.open(cluster, source, tells);
+        owner.note_sources(cluster);
         owner.touch(cluster, source);
         drop(owner);
         if let Some(journal) = &self.journal {
@@ -195,7 +206,8 @@ impl FleetIndex {
             // What others declare for the cluster is shown in their own.
             let place = published.places.get(cluster);
             let shown = place.and_then(|place| published.cluster(*place));
-            let apps = shown.iter().flat_map(|shown| &shown.pairs.pairs).map(|pair| AppId::clone(&pair.app));
+            let apps =
+                shown.iter().flat_map(|shown| shown.pairs.pairs.iter()).map(|pair| AppId::clone(&pair.app));
             owner.apps.extend(apps);
         }
         let is_forgotten = owner.fleet.known(cluster).is_none();
@@ -275,7 +287,7 @@ impl FleetIndex {
 
     /// Makes the view of the last published state at the present moment.
     pub fn view(&self) -> FleetView {
-        FleetView::new(self.published(), self.clock.time())
+        self.last_view().at(self.clock.time())
     }
 
     /// Publishes in a loop: 50 ms after a change, or after about half a second without one. Never ends.
@@ -299,9 +311,14 @@ impl FleetIndex {
         let received = std::mem::take(&mut owner.received);
         let published = owner.publish(&self.published(), moment.at);
         drop(owner);
-        let (fleet, changes) = match published {
-            Some((published, changes)) => (Arc::new(published), changes),
-            None => (self.published(), Vec::new()),
+        let (fleet, changes, touched) = match published {
+            Some(Publication { fleet, changes, touched }) => (Arc::new(fleet), changes, touched),
+            None => (self.published(), Vec::new(), Vec::new()),
+        };
+        // The others are as in the last view.
+        let different = match last.turns_by(moment.at) {
+            true => fleet.all_places(),
+            false => touched.clone(),
         };
         let (mut turned, mut news, mut places) = (Vec::new(), Vec::new(), HashSet::new());
         // What turned meanwhile by time alone was shown from that moment on, and reports are shown from now on.
@@ -314,8 +331,8 @@ impl FleetIndex {
             news.extend(found.iter().filter_map(|transition| recent::row(view, transition)));
             turned.extend(found);
         }
-        let view = Arc::new(last.next(Arc::clone(&fleet), moment));
-        let since = view.turned(&before);
+        let view = Arc::new(last.next(Arc::clone(&fleet), moment, &touched));
+        let since = view.turned(&before, &different);
         let transitions = recent::transitions(&before, &view, &changes, &since);
         places.extend(since);
         news.extend(transitions.iter().filter_map(|transition| recent::row(&view, transition)));
@@ -323,11 +340,11 @@ impl FleetIndex {
         if let Some(journal) = &self.journal {
             journal.publication(moment, &turned, &changes, &transitions, fleet.pairs());
         }
-        let is_new = fleet.version != last.fleet().version;
-        let are_renamed = is_new && view.is_renamed(&last);
-        let has_other_facts = is_new && !view.tells_the_same(&last);
+        let are_renamed = view.is_renamed(&last, &touched);
+        let has_other_facts = !view.tells_the_same(&last, &touched);
         let differences = ViewDifferences { changes: changes.into(), places, are_renamed, has_other_facts };
         lock(&self.log).push(view.number().unwrap_or_default(), differences);
+        let is_new = fleet.version != last.fleet().version;
         *last = view;
         if is_new {
             self.published.send_replace(fleet);
@@ -384,9 +401,9 @@ impl Owner {
         self.apps.extend(sources.flat_map(|source| source.received.apps()).cloned());
     }
 
-    /// Makes the state to publish after `old` from what is marked as changed, and clears the marks. Returns it with the
-    /// changes of pairs; `None` if nothing is marked and `old` is not the state before the first publication.
-    fn publish(&mut self, old: &PublishedFleet, at: Duration) -> Option<(PublishedFleet, Vec<PairChange>)> {
+    /// Makes the state to publish after `old` from what is marked as changed, and clears the marks. Returns `None` if
+    /// nothing is marked and `old` is not the state before the first publication.
+    fn publish(&mut self, old: &PublishedFleet, at: Duration) -> Option<Publication> {
         self.turn_sources(old, at);
         self.find_strays(old);
         if !self.clusters.is_empty() {
@@ -400,6 +417,7 @@ impl Owner {
         for app in std::mem::take(&mut self.apps) {
             self.change(app, old, at, &mut changes);
         }
+        let mut touched: Vec<Place> = changes.keys().copied().collect();
         let mut clusters = old.clusters.clone();
         let mut places = Arc::clone(&old.places);
         for id in std::mem::take(&mut self.clusters) {
@@ -408,8 +426,10 @@ impl Owner {
             if let Some(gone) = before.filter(|place| known.is_none_or(|known| known.place != *place)) {
                 clusters.get_mut(gone).map(Option::take);
                 Arc::make_mut(&mut places).remove(&id);
+                touched.push(gone);
             }
             let Some(known) = known else { continue };
+            touched.push(known.place);
             let pairs = before.filter(|before| *before == known.place);
             let pairs = pairs.and_then(|place| Some(Arc::clone(&old.cluster(place)?.pairs)));
             let cluster = PublishedCluster {
@@ -433,11 +453,33 @@ impl Owner {
             let pairs = cluster.pairs.changed(changes, &mut self.names);
             *cluster = Arc::new(cluster.with(Arc::new(pairs)));
         }
-        let pairs = self.forget_names(&mut clusters);
+        touched.sort_unstable();
+        touched.dedup();
+        let (mut pairs, mut strays) = (old.pairs, old.strays);
+        let (mut called, mut hosts) = (Arc::clone(&old.called), Arc::clone(&old.hosts));
+        for place in &touched {
+            let [gone, new] = [old.cluster(*place), clusters.get(*place).and_then(Option::as_ref)];
+            let [gone, new] = [gone, new].map(|cluster| cluster.map(|cluster| &**cluster));
+            let counts = |cluster: &PublishedCluster| (cluster.pairs.pairs.len(), cluster.pairs.strays);
+            let [less, more] = [gone, new].map(|cluster| cluster.map_or((0, 0), counts));
+            (pairs, strays) = (pairs + more.0 - less.0, strays + more.1 - less.1);
+            CalledClusters::rename(&mut called, *place, gone, new);
+            let is_host = new.is_some_and(|cluster| cluster.pairs.guests > 0);
+            if is_host != hosts.contains(place) {
+                let hosts = Arc::make_mut(&mut hosts);
+                match is_host {
+                    true => hosts.insert(*place),
+                    false => hosts.remove(place),
+                };
+            }
+        }
+        self.forget_names(&mut clusters, pairs);
         let changes = changes.into_values().flatten().collect();
         let (names, unheard) = (self.names.table(), Arc::clone(&self.unheard));
         let (version, begun) = (old.version + 1, self.begun);
-        Some((PublishedFleet { version, begun, clusters, pairs, places, names, unheard }, changes))
+        let fleet =
+            PublishedFleet { version, begun, clusters, pairs, strays, hosts, called, places, names, unheard };
+        Some(Publication { fleet, changes, touched })
     }
 
     /// Removes the names and aliases that sources reported from the expected ones.
@@ -452,20 +494,18 @@ impl Owner {
         }
     }
 
-    /// Makes the table of names again without unused names, if it has more than 6 for each pair, and 1,000 more.
-    /// Returns the number of pairs.
-    fn forget_names(&mut self, clusters: &mut [Option<Arc<PublishedCluster>>]) -> usize {
-        let pairs: usize = clusters.iter().flatten().map(|cluster| cluster.pairs.pairs.len()).sum();
+    /// Makes the table of names again without unused names, if it has more than 6 for each of the `pairs` of all
+    /// clusters, and 1,000 more.
+    fn forget_names(&mut self, clusters: &mut [Option<Arc<PublishedCluster>>], pairs: usize) {
         // A pair has three names.
         if self.names.table().len() <= 6 * pairs + MIN_NAMES {
-            return pairs;
+            return;
         }
         self.names = Names::default();
         for cluster in clusters.iter_mut().flatten() {
-            let pairs = ClusterPairs::new(cluster.pairs.pairs.clone(), &mut self.names);
+            let pairs = ClusterPairs::new(cluster.pairs.pairs.iter().cloned().collect(), &mut self.names);
             *cluster = Arc::new(cluster.with(Arc::new(pairs)));
         }
-        pairs
     }
 
     /// Adds the change of one app since `old` to `changes`, by the place of the cluster that shows it. A pair that
@@ -508,16 +548,29 @@ impl Owner {
     /// Marks each cluster of several sources, and its apps, as changed if the freshness of a source changed since the
     /// last publication: another source may now be the best.
     fn turn_sources(&mut self, old: &PublishedFleet, at: Duration) {
-        for (_, cluster) in old.all().filter(|(_, cluster)| cluster.sources.len() > 1) {
-            let states: Vec<_> = cluster.sources.iter().map(|source| source.vitals.state(at)).collect();
-            if self.states.get(&cluster.id) != Some(&states) {
-                self.touch_all(&cluster.id);
-                self.clusters.insert(cluster.id.clone());
-                self.states.insert(cluster.id.clone(), states);
-            }
-        }
         let fleet = &self.fleet;
         self.states.retain(|id, _| fleet.known(id).is_some());
+        let mut turned = Vec::new();
+        for (id, before) in &mut self.states {
+            let cluster = old.places.get(id).and_then(|place| old.cluster(*place));
+            let Some(cluster) = cluster.filter(|cluster| cluster.sources.len() > 1) else { continue };
+            let states: Vec<_> = cluster.sources.iter().map(|source| source.vitals.state(at)).collect();
+            if *before != states {
+                turned.push(id.clone());
+                *before = states;
+            }
+        }
+        for id in turned {
+            self.touch_all(&id);
+            self.clusters.insert(id);
+        }
+    }
+
+    /// Marks a cluster for [`turn_sources`](Owner::turn_sources) if it has several sources.
+    fn note_sources(&mut self, cluster: &ClusterId) {
+        if self.fleet.known(cluster).is_some_and(|known| known.sources.len() > 1) {
+            self.states.entry(cluster.clone()).or_default();
+        }
     }
 
     /// Marks the apps as changed whose target cluster was unknown, and was opened since the last publication.
@@ -527,7 +580,7 @@ impl Owner {
             return;
         }
         let waiting = old.all().filter(|(_, cluster)| cluster.pairs.strays > 0);
-        let pairs = waiting.flat_map(|(_, cluster)| &cluster.pairs.pairs);
+        let pairs = waiting.flat_map(|(_, cluster)| cluster.pairs.pairs.iter());
         let found = pairs.filter(|pair| pair.target.is_none() && new.contains(&pair.declared.body.target));
         self.apps.extend(found.map(|pair| AppId::clone(&pair.app)));
     }

@@ -10,7 +10,7 @@ use taffrail_status::rollup::Counts;
 
 use super::classes::CountedClass;
 use super::filter::{AppFilter, InCluster};
-use super::pair::{Pair, Place, Summary, order};
+use super::pair::{ListedPair, Pair, Place, order};
 use super::view::{FleetView, PairNow};
 
 /// The sort key of an app for one sort field, with all values that decide its position, so that a page can begin after
@@ -88,16 +88,16 @@ impl PageKey {
         view: &FleetView,
         sort: Option<SortField>,
         place: Place,
-        pair: &Pair,
-        summary: &Summary,
+        listed: ListedPair<'_>,
     ) -> PageKey {
+        let pair = listed.pair;
         let app = &pair.app.app;
         let (numbers, texts) = match sort {
             Some(SortField::Name) => ([0; 3], [app.name.clone(), app.namespace.clone()]),
             Some(SortField::Cluster) => ([0; 3], [shown_name(view, place, pair).to_owned(), String::new()]),
             _ => {
-                let now = view.now(place, &summary.class);
-                (numbers(view, sort, pair, summary, now), [String::new(), String::new()])
+                let now = view.now(place, listed.class);
+                (numbers(view, sort, listed, now), [String::new(), String::new()])
             }
         };
         PageKey { sort: sort.map(number), numbers, texts, place, app: AppId::clone(&pair.app) }
@@ -137,19 +137,13 @@ fn shown_name<'v>(view: &'v FleetView, place: Place, pair: &'v Pair) -> &'v str 
 }
 
 /// Returns the values by which a pair is sorted by status, time or delivery; zeros for the other orders.
-fn numbers(
-    view: &FleetView,
-    sort: Option<SortField>,
-    pair: &Pair,
-    summary: &Summary,
-    now: PairNow,
-) -> [i64; 3] {
+fn numbers(view: &FleetView, sort: Option<SortField>, listed: ListedPair<'_>, now: PairNow) -> [i64; 3] {
     // Rows without a time come last.
-    let since = || view.since(pair, summary, now).unwrap_or(i64::MAX);
+    let since = || view.since(listed, now).unwrap_or(i64::MAX);
     match sort {
         Some(SortField::Status) => [now.effective as i64, severity(now), since()],
         Some(SortField::Since) => [since(), 0, 0],
-        Some(SortField::Delivery) => [summary.class.delivery as i64, 0, 0],
+        Some(SortField::Delivery) => [listed.class.delivery as i64, 0, 0],
         None | Some(SortField::Name | SortField::Cluster) => [0; 3],
     }
 }
@@ -204,15 +198,16 @@ impl<'v> ClusterOrder<'v> {
     }
 
     /// Returns the position of the pair with the index `at`.
-    fn position(&self, at: usize, pair: &Pair, summary: &Summary, now: PairNow) -> Position {
+    fn position(&self, at: usize, listed: ListedPair<'_>, now: PairNow) -> Position {
+        let ListedPair { pair, summary, class } = listed;
         let names = &self.view.fleet().names;
         let numbers = match self.sort {
             Some(SortField::Name) => [names.rank(summary.name), names.rank(summary.namespace), 0],
-            Some(SortField::Cluster) if summary.class.is_stray => {
+            Some(SortField::Cluster) if class.is_stray => {
                 [self.clusters.rank_of(&pair.declared.body.target.0), 0, 0]
             }
             Some(SortField::Cluster) => [self.rank, 0, 0],
-            sort => numbers(self.view, sort, pair, summary, now),
+            sort => numbers(self.view, sort, listed, now),
         };
         Position { numbers, place: self.place, at }
     }
@@ -247,16 +242,16 @@ fn severity(now: PairNow) -> i64 {
 }
 
 impl FleetView {
-    /// Calls `found` for each pair that matches, in the default order, with the place of its cluster, its index there,
-    /// its summary and its present state.
+    /// Calls `found` for each pair that matches, in the default order, with the place of its cluster, its index there and
+    /// its present state.
     pub(crate) fn each<'v>(
         &'v self,
         filter: &AppFilter,
-        mut found: impl FnMut((Place, usize), &'v Pair, &'v Summary, PairNow),
+        mut found: impl FnMut((Place, usize), ListedPair<'v>, PairNow),
     ) {
         for within in filter.prepare(self).clusters(self) {
-            for (at, pair, summary, now) in within.pairs() {
-                found((within.place, at), pair, summary, now);
+            for (at, listed, now) in within.pairs() {
+                found((within.place, at), listed, now);
             }
         }
     }
@@ -281,11 +276,11 @@ impl FleetView {
                     continue;
                 }
             }
-            for (at, pair, summary, now) in within.pairs() {
+            for (at, listed, now) in within.pairs() {
                 if !is_decided {
                     page.count(now, 1);
                 }
-                let position = order.position(at, pair, summary, now);
+                let position = order.position(at, listed, now);
                 if after.is_some_and(|after| position < after) {
                     continue;
                 }
@@ -293,25 +288,26 @@ impl FleetView {
                 is_cut |= is_full;
                 if is_full {
                     match best.peek_mut() {
-                        Some(mut last) if last.0 > position => *last = (position, HeapPair(pair, summary)),
+                        Some(mut last) if last.0 > position => *last = (position, HeapPair(listed)),
                         _ => {}
                     }
                 } else {
-                    best.push((position, HeapPair(pair, summary)));
+                    best.push((position, HeapPair(listed)));
                 }
             }
         }
         let sorted = best.into_sorted_vec();
-        if let Some((position, HeapPair(pair, summary))) = sorted.last().filter(|_| is_cut) {
-            page.next = Some(PageKey::of(self, sort, position.place, pair, summary));
+        if let Some((position, HeapPair(listed))) = sorted.last().filter(|_| is_cut) {
+            page.next = Some(PageKey::of(self, sort, position.place, *listed));
         }
-        page.pairs = sorted.into_iter().map(|(position, HeapPair(pair, _))| (position.place, pair)).collect();
+        page.pairs =
+            sorted.into_iter().map(|(position, HeapPair(listed))| (position.place, &**listed.pair)).collect();
         page
     }
 }
 
 /// A pair beside its position in a heap. All are equal, so that only positions are compared.
-struct HeapPair<'v>(&'v Pair, &'v Summary);
+struct HeapPair<'v>(ListedPair<'v>);
 
 impl PartialEq for HeapPair<'_> {
     fn eq(&self, _: &Self) -> bool {

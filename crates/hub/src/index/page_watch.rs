@@ -99,19 +99,29 @@ impl PageWatch {
             self.search(new);
             return true;
         };
+        // Most changes concern other pages, and names are compared faster than pairs are found.
+        let admitted = [old, new].map(|view| (view, self.filter.places(view)));
+        let may_admit_at = |place: Place| {
+            admitted.iter().any(|(view, places)| {
+                let is_admitted = places.as_ref().is_none_or(|places| places.binary_search(&place).is_ok());
+                is_admitted || view.fleet().cluster(place).is_some_and(|cluster| cluster.pairs.strays > 0)
+            })
+        };
         let mut apps: HashSet<(Place, &AppId)> = HashSet::new();
-        for change in differences.iter().flat_map(|it| it.changes.iter()) {
+        for change in differences.iter().flat_map(|it| it.changes.iter()).filter(|it| may_admit_at(it.place))
+        {
             let pair = change.after.as_ref().or(change.before.as_ref());
-            apps.extend(pair.map(|pair| (change.place, &*pair.app)));
+            let app = pair.map(|pair| &*pair.app).filter(|app| self.filter.may_admit(&app.app));
+            apps.extend(app.map(|app| (change.place, app)));
         }
         let turned: HashSet<Place> = differences.iter().flat_map(|it| &it.places).copied().collect();
-        for (place, cluster) in new.fleet().all().filter(|_| !turned.is_empty()) {
+        let shown = new.fleet().with_hosts(turned.iter().copied()).filter(|_| !turned.is_empty());
+        for (place, cluster) in shown.filter(|(place, _)| may_admit_at(*place)) {
             let is_turned = turned.contains(&place);
-            if is_turned || cluster.pairs.guests > 0 {
-                let pairs = cluster.pairs.pairs.iter();
-                let own = pairs.filter(|pair| is_turned || turned.contains(&pair.home.cluster));
-                apps.extend(own.map(|pair| (place, &*pair.app)));
-            }
+            let own = cluster.pairs.pairs.iter().filter(|pair| {
+                (is_turned || turned.contains(&pair.home.cluster)) && self.filter.may_admit(&pair.app.app)
+            });
+            apps.extend(own.map(|pair| (place, &*pair.app)));
         }
         if apps.len() > new.fleet().pairs() / MAX_SHARE + SPARE {
             self.search(new);
@@ -131,12 +141,6 @@ impl PageWatch {
     /// Updates the page for an app that changed. Returns false if neither view has it, or the filter admits it in
     /// neither.
     fn change(&mut self, old: &FleetView, new: &FleetView, place: Place, app: &AppId) -> bool {
-        // Most changes concern other pages, and names are compared faster than pairs are found.
-        let may_admit = self.filter.may_admit(&app.app)
-            && [old, new].into_iter().any(|view| self.filter.may_admit_at(view, place));
-        if !may_admit {
-            return false;
-        }
         let before = self.find(old, place, app);
         if let Some(old) = &before {
             self.count(old.now, false);
@@ -159,10 +163,10 @@ impl PageWatch {
     /// not match the filter.
     fn find(&self, view: &FleetView, place: Place, app: &AppId) -> Option<WatchedPair> {
         let pairs = &view.fleet().cluster(place)?.pairs;
-        let (pair, summary) = pairs.get(pairs.find(app)?)?;
-        let now = self.filter.admits(view, place, pair, summary)?;
-        let key = PageKey::of(view, self.sort, place, pair, summary);
-        Some(WatchedPair { key, place, pair: Arc::clone(pair), now })
+        let listed = pairs.get(pairs.find(app)?)?;
+        let now = self.filter.admits(view, place, listed)?;
+        let key = PageKey::of(view, self.sort, place, listed);
+        Some(WatchedPair { key, place, pair: Arc::clone(listed.pair), now })
     }
 
     fn count(&mut self, now: PairNow, is_more: bool) {

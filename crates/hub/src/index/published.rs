@@ -3,7 +3,7 @@
 //! Each state shares unchanged parts with the one before: a report about one cluster copies only the list of that
 //! cluster's pairs, and the list of clusters.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ use taffrail_apps::ClusterId;
 
 use super::classes::{ClassCounter, PairClasses};
 use super::names::{NameTable, Names};
-use super::pair::{Pair, Place, Summary, order};
+use super::pair::{ListedPair, Pair, Place, Summary};
+use super::pair_list::PairList;
 use crate::clock::HubTime;
 use crate::fleet::KnownCluster;
 
@@ -36,6 +37,11 @@ pub struct PublishedFleet {
     pub(crate) clusters: Vec<Option<Arc<PublishedCluster>>>,
     /// The number of pairs in all clusters.
     pub(crate) pairs: usize,
+    /// The number of pairs whose target cluster the fleet does not have.
+    pub(crate) strays: usize,
+    /// The places of the clusters that show pairs of others: such a pair also changes when its home does.
+    pub(crate) hosts: Arc<BTreeSet<Place>>,
+    pub(crate) called: Arc<CalledClusters>,
     pub(crate) places: Arc<HashMap<ClusterId, Place>>,
     pub(crate) names: Arc<NameTable>,
     pub(crate) unheard: Arc<UnheardClusters>,
@@ -49,6 +55,51 @@ pub(crate) struct UnheardClusters(pub(crate) Vec<(String, Duration)>);
 impl UnheardClusters {
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(unheard, _)| unheard == name)
+    }
+}
+
+/// The places of clusters by each name and alias that any source of theirs reports.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CalledClusters(HashMap<String, Vec<Place>>);
+
+impl CalledClusters {
+    pub(crate) fn places(&self, name: &str) -> &[Place] {
+        self.0.get(name).map_or(&[], |places| places)
+    }
+
+    /// Replaces the names of the cluster at `place`, which had the sources `old`, by those that the sources `new`
+    /// report; `None` if there was or is no such cluster.
+    pub(crate) fn rename(
+        called: &mut Arc<CalledClusters>,
+        place: Place,
+        old: Option<&PublishedCluster>,
+        new: Option<&PublishedCluster>,
+    ) {
+        let [old, new] = [old, new].map(|cluster| cluster.map_or(&[][..], |cluster| &cluster.sources));
+        let mut both = old.iter().zip(new);
+        if old.len() == new.len() && both.all(|(old, new)| Arc::ptr_eq(&old.facts, &new.facts)) {
+            return;
+        }
+        let names = |sources: &[PublishedSource]| -> BTreeSet<String> {
+            let facts = sources.iter().map(|source| &source.facts);
+            facts.flat_map(|facts| facts.aliases.iter().chain([&facts.name])).cloned().collect()
+        };
+        let (old, new) = (names(old), names(new));
+        if old == new {
+            return;
+        }
+        let CalledClusters(called) = Arc::make_mut(called);
+        for name in old.difference(&new) {
+            if let Some(places) = called.get_mut(name) {
+                places.retain(|other| *other != place);
+                if places.is_empty() {
+                    called.remove(name);
+                }
+            }
+        }
+        for name in new.difference(&old) {
+            called.entry(name.clone()).or_default().push(place);
+        }
     }
 }
 
@@ -76,7 +127,7 @@ pub(crate) struct PublishedSource {
 /// The pairs of a cluster, sorted by namespace, name, delivery and home, with their summaries at the same indices.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ClusterPairs {
-    pub(crate) pairs: Vec<Arc<Pair>>,
+    pub(crate) pairs: PairList,
     pub(crate) summaries: Vec<Summary>,
     pub(crate) classes: PairClasses,
     /// The number of pairs whose target cluster the fleet does not have.
@@ -102,6 +153,20 @@ impl PublishedFleet {
     /// Iterates over the clusters with their places, the first opened first.
     pub(crate) fn all(&self) -> impl Iterator<Item = (Place, &Arc<PublishedCluster>)> {
         self.clusters.iter().enumerate().filter_map(|(place, cluster)| Some((place, cluster.as_ref()?)))
+    }
+
+    /// Iterates over the clusters at `places`, and those that show pairs of other clusters, each once.
+    pub(crate) fn with_hosts(
+        &self,
+        places: impl IntoIterator<Item = Place>,
+    ) -> impl Iterator<Item = (Place, &Arc<PublishedCluster>)> {
+        let places: BTreeSet<Place> = places.into_iter().chain(self.hosts.iter().copied()).collect();
+        places.into_iter().filter_map(|place| Some((place, self.cluster(place)?)))
+    }
+
+    /// Returns the places of all clusters.
+    pub(crate) fn all_places(&self) -> Vec<Place> {
+        self.all().map(|(place, _)| place).collect()
     }
 
     /// Returns the number of the publication: 0 before the first.
@@ -161,11 +226,6 @@ fn is_guest(pair: &Pair) -> bool {
     pair.shown() != pair.home.cluster
 }
 
-/// Returns the index of an app in sorted pairs, or the index at which it would stand.
-fn search(pairs: &[Arc<Pair>], app: &AppId) -> Result<usize, usize> {
-    pairs.binary_search_by(|pair| pair.order(app))
-}
-
 impl ClusterPairs {
     /// Sorts the pairs, and makes their summaries; adds their names to `names`.
     pub(crate) fn new(mut pairs: Vec<Arc<Pair>>, names: &mut Names) -> ClusterPairs {
@@ -175,7 +235,13 @@ impl ClusterPairs {
             pairs.iter().map(|pair| Summary::of(pair, names, |class| classes.add(class))).collect();
         let strays = pairs.iter().filter(|pair| is_stray(pair)).count();
         let guests = pairs.iter().filter(|pair| is_guest(pair)).count();
-        ClusterPairs { pairs, summaries, classes: classes.finish(), strays, guests }
+        ClusterPairs {
+            pairs: pairs.into_iter().collect(),
+            summaries,
+            classes: classes.finish(),
+            strays,
+            guests,
+        }
     }
 
     /// Returns a new list with `changes` applied: without the pairs before, and with those after them.
@@ -187,37 +253,48 @@ impl ClusterPairs {
         }
         let ClusterPairs { mut pairs, mut summaries, classes, mut strays, mut guests } = self.clone();
         let mut classes = ClassCounter::of(&classes);
-        for PairChange { before, after, .. } in changes {
-            let Some(app) = after.as_ref().or(before.as_ref()).map(|pair| &pair.app) else { continue };
-            let found = search(&pairs, app);
-            if let Some(old) = found.ok().and_then(|at| pairs.get(at)) {
+        let mut moves = Vec::new();
+        for change in changes {
+            let Some(app) = change.after.as_ref().or(change.before.as_ref()).map(|pair| &pair.app) else {
+                continue;
+            };
+            let found = pairs.search(|pair| pair.order(app)).ok();
+            if let Some((old, summary)) = found.and_then(|at| Some((pairs.get(at)?, summaries.get(at)?))) {
                 strays -= usize::from(is_stray(old));
                 guests -= usize::from(is_guest(old));
+                classes.remove(summary.class);
             }
-            if let Some(new) = after {
-                strays += usize::from(is_stray(new));
-                guests += usize::from(is_guest(new));
-            }
-            if let Some(old) = found.ok().and_then(|at| summaries.get(at)) {
-                classes.remove(old.number);
-            }
-            let mut summarized = |pair: &Pair| Summary::of(pair, names, |class| classes.add(class));
-            let summary = after.as_ref().map(|pair| (Arc::clone(pair), summarized(pair)));
-            match (found, summary) {
-                (Ok(at), Some((pair, summary))) => {
-                    pairs.get_mut(at).into_iter().for_each(|slot| slot.clone_from(&pair));
+            let Some(new) = &change.after else {
+                moves.push((app, None));
+                continue;
+            };
+            strays += usize::from(is_stray(new));
+            guests += usize::from(is_guest(new));
+            let summary = Summary::of(new, names, |class| classes.add(class));
+            match found {
+                Some(at) => {
+                    pairs.replace(at, Arc::clone(new));
                     summaries.get_mut(at).into_iter().for_each(|slot| *slot = summary);
                 }
-                (Ok(at), None) => {
-                    pairs.remove(at);
-                    summaries.remove(at);
-                }
-                (Err(at), Some((pair, summary))) => {
-                    pairs.insert(at, pair);
-                    summaries.insert(at, summary);
-                }
-                (Err(_), None) => {}
+                None => moves.push((app, Some((new, summary)))),
             }
+        }
+        if !moves.is_empty() {
+            let mut all: Vec<Arc<Pair>> = pairs.iter().cloned().collect();
+            for (app, new) in moves {
+                match (all.binary_search_by(|pair| pair.order(app)), new) {
+                    (Err(at), Some((pair, summary))) => {
+                        all.insert(at, Arc::clone(pair));
+                        summaries.insert(at, summary);
+                    }
+                    (Ok(at), None) => {
+                        all.remove(at);
+                        summaries.remove(at);
+                    }
+                    _ => {}
+                }
+            }
+            pairs = all.into_iter().collect();
         }
         ClusterPairs { pairs, summaries, classes: classes.finish(), strays, guests }
     }
@@ -239,19 +316,23 @@ impl ClusterPairs {
 
     /// Returns the index of an app; `None` if the list does not have it.
     pub(crate) fn find(&self, app: &AppId) -> Option<usize> {
-        search(&self.pairs, app).ok()
+        self.pairs.search(|pair| pair.order(app)).ok()
     }
 
     /// Returns the index of the first pair that sorts after `app`, which need not be in the list.
     pub(crate) fn after(&self, app: &AppId) -> usize {
-        self.pairs.partition_point(|pair| order(&pair.app, app).is_le())
+        self.pairs.search(|pair| pair.order(app)).map_or_else(|at| at, |at| at + 1)
     }
 
-    pub(crate) fn get(&self, at: usize) -> Option<(&Arc<Pair>, &Summary)> {
-        Some((self.pairs.get(at)?, self.summaries.get(at)?))
+    pub(crate) fn get(&self, at: usize) -> Option<ListedPair<'_>> {
+        self.listed((self.pairs.get(at)?, self.summaries.get(at)?))
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<Pair>, &Summary)> {
-        self.pairs.iter().zip(&self.summaries)
+    pub(crate) fn iter(&self) -> impl Iterator<Item = ListedPair<'_>> {
+        self.pairs.iter().zip(&self.summaries).filter_map(|found| self.listed(found))
+    }
+
+    fn listed<'c>(&'c self, (pair, summary): (&'c Arc<Pair>, &'c Summary)) -> Option<ListedPair<'c>> {
+        Some(ListedPair { pair, summary, class: self.classes.get(summary.class)? })
     }
 }

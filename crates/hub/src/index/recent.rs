@@ -8,7 +8,7 @@ use taffrail_api::hub::{AppChange, PairState};
 use taffrail_apps::{FreshnessState, SyncState};
 use taffrail_status::Status;
 
-use super::pair::{Pair, PairClass, Place, worst_problem};
+use super::pair::{ListedPair, Pair, PairClass, Place, worst_problem};
 use super::published::PairChange;
 use super::view::{FleetView, PairNow};
 use crate::clock::HubTime;
@@ -79,23 +79,15 @@ pub(crate) fn transitions(
     }
     let told: HashSet<*const Pair> =
         changed.iter().filter_map(|change| change.after.as_ref()).map(Arc::as_ptr).collect();
-    for (place, cluster) in new.fleet().all() {
-        // A pair changes with its home, too.
-        if !turned.contains(&place) && cluster.pairs.guests == 0 {
-            continue;
-        }
-        for (pair, summary) in cluster.pairs.iter() {
+    // A pair changes with its home, too.
+    for (place, cluster) in new.fleet().with_hosts(turned.iter().copied()) {
+        for ListedPair { pair, class, .. } in cluster.pairs.iter() {
             let is_turned = turned.contains(&place) || turned.contains(&pair.home.cluster);
             if !is_turned || told.contains(&Arc::as_ptr(pair)) {
                 continue;
             }
             let is_news = was_heard(old, pair);
-            found.extend(turn_of(
-                pair,
-                old.now(place, &summary.class),
-                (new, place, &summary.class),
-                is_news,
-            ));
+            found.extend(turn_of(pair, old.now(place, class), (new, place, class), is_news));
         }
     }
     found
@@ -106,9 +98,9 @@ pub(crate) fn transitions(
 pub(crate) fn turn(view: &mut FleetView, place: Place, moment: HubTime) -> Vec<Transition> {
     let fleet = Arc::clone(view.fleet());
     let mut before = Vec::new();
-    for (shown, cluster) in fleet.all().filter(|(it, cluster)| *it == place || cluster.pairs.guests > 0) {
-        let resting = cluster.pairs.iter().filter(|(pair, _)| shown == place || pair.home.cluster == place);
-        before.extend(resting.map(|(pair, it)| (shown, pair, &it.class, view.now(shown, &it.class))));
+    for (shown, cluster) in fleet.with_hosts([place]) {
+        let resting = cluster.pairs.iter().filter(|it| shown == place || it.pair.home.cluster == place);
+        before.extend(resting.map(|it| (shown, it.pair, it.class, view.now(shown, it.class))));
     }
     view.turn(place, moment);
     let of =
@@ -139,8 +131,8 @@ fn transition(old: &FleetView, new: &FleetView, change: &PairChange) -> Option<T
     let PairChange { place, before, after } = change;
     let of = |view: &FleetView, pair: &Pair| {
         let pairs = &view.fleet().cluster(*place)?.pairs;
-        let (_, summary) = pairs.get(pairs.find(&pair.app)?)?;
-        Some(state(pair, view.now(*place, &summary.class)))
+        let listed = pairs.get(pairs.find(&pair.app)?)?;
+        Some(state(pair, view.now(*place, listed.class)))
     };
     let pair = Arc::clone(after.as_ref().or(before.as_ref())?);
     let target = |pair: &Arc<Pair>| pair.declared.body.target.clone();

@@ -11,7 +11,7 @@ use taffrail_api::report::{ClusterReport, HalfBody, Received};
 use taffrail_apps::ClusterId;
 
 use super::journal::{Journal, JournalCounts, moment_of, pair_id, time_of};
-use super::pair::{Pair, Place};
+use super::pair::{ListedPair, Pair, Place};
 use super::{FleetIndex, FleetView, ViewDifferences, lock, recent};
 use crate::clock::{HubClock, HubTime};
 use crate::fleet::{FleetState, KnownCluster, Source, Tells};
@@ -50,11 +50,24 @@ impl FleetIndex {
         let mut fleet = FleetState::default();
         fleet.restore_clusters(store.clusters().await?, moment, is_followed);
         let mut query = PageQuery::first(PAGE);
+        let mut page = store.pairs(query.clone()).await?;
+        // The next page is read while the pairs of this one are added.
         loop {
-            let page = store.pairs(query.clone()).await?;
-            page.pairs.into_iter().for_each(|pair| fleet.restore_pair(pair, moment));
-            let Some(next) = page.next else { break };
-            query = query.next(next);
+            let adding = tokio::task::spawn_blocking(move || {
+                page.pairs.into_iter().for_each(|pair| fleet.restore_pair(pair, moment));
+                fleet
+            });
+            let following = page.next.take().map(|next| query.next(next));
+            let read = async {
+                match &following {
+                    Some(following) => store.pairs(following.clone()).await.map(Some),
+                    None => Ok(None),
+                }
+            };
+            let (added, read) = tokio::join!(adding, read);
+            fleet = added.map_err(|_| StoreError::Closed)?;
+            let Some((following, read)) = following.zip(read?) else { break };
+            (query, page) = (following, read);
         }
         index.begin(fleet, moment);
         *lock(&index.restored) = Some(index.last_view());
@@ -68,15 +81,16 @@ impl FleetIndex {
         let ids: Vec<ClusterId> = owner.fleet.ids().cloned().collect();
         for id in ids {
             owner.opened.insert(id.clone(), moment.at);
+            owner.note_sources(&id);
             owner.touch_all(&id);
             owner.clusters.insert(id);
         }
-        let Some((published, _)) = owner.publish(&self.published(), moment.at) else { return };
+        let Some(publication) = owner.publish(&self.published(), moment.at) else { return };
         drop(owner);
-        let published = Arc::new(published);
+        let published = Arc::new(publication.fleet);
         // What was known before is no change.
         let mut last = lock(&self.last);
-        *last = Arc::new(last.next(Arc::clone(&published), moment));
+        *last = Arc::new(last.next(Arc::clone(&published), moment, &publication.touched));
         lock(&self.log).push(last.number().unwrap_or_default(), ViewDifferences::default());
         drop(last);
         self.published.send_replace(published);
@@ -114,9 +128,9 @@ impl FleetIndex {
         }
         let mut new = Vec::new();
         for (place, cluster) in view.fleet().all() {
-            for (number, (pair, summary)) in cluster.pairs.iter().enumerate() {
+            for (number, ListedPair { pair, class, .. }) in cluster.pairs.iter().enumerate() {
                 if !met.contains(&(place, number)) {
-                    let state = recent::state(pair, view.now(place, &summary.class));
+                    let state = recent::state(pair, view.now(place, class));
                     new.push((Arc::clone(pair), None, Some(state)));
                 }
             }
@@ -224,9 +238,9 @@ fn shown(view: &FleetView, id: &PairId) -> Option<(Place, usize, Arc<Pair>, Pair
     places.into_iter().flatten().find_map(|place| {
         let pairs = &fleet.cluster(place)?.pairs;
         let number = pairs.find(&id.app)?;
-        let (pair, summary) = pairs.get(number)?;
+        let ListedPair { pair, class, .. } = pairs.get(number)?;
         (pair_id(pair) == *id)
-            .then(|| (place, number, Arc::clone(pair), recent::state(pair, view.now(place, &summary.class))))
+            .then(|| (place, number, Arc::clone(pair), recent::state(pair, view.now(place, class))))
     })
 }
 

@@ -13,7 +13,7 @@ use taffrail_status::rollup::Counts;
 
 use super::page::{AppQueryPage, PageKey};
 use super::page_watch::PageWatch;
-use super::pair::Summary;
+use super::pair::{ListedPair, Summary};
 use super::samples::{SampleFleet, app, declared, observed, problem};
 use super::*;
 
@@ -70,7 +70,7 @@ pub(super) fn disturb(fleet: &SampleFleet, random: &mut fastrand::Rng) {
 }
 
 fn rows(view: &FleetView) -> Vec<AppRow> {
-    let pairs = view.fleet().all().flat_map(|(_, cluster)| &cluster.pairs.pairs);
+    let pairs = view.fleet().all().flat_map(|(_, cluster)| cluster.pairs.pairs.iter());
     pairs.map(|pair| view.row(pair)).collect()
 }
 
@@ -475,19 +475,21 @@ fn changed_list_of_pairs_equals_one_that_is_made_again() {
             let published = fleet.index.published();
             for (_, cluster) in published.all() {
                 let (found, names) = (&cluster.pairs, &mut lock(&fleet.index.owner).names);
-                let expected = ClusterPairs::new(found.pairs.clone(), names);
+                let expected = ClusterPairs::new(found.pairs.iter().cloned().collect(), names);
                 let told = |pairs: &ClusterPairs| {
                     let apps: Vec<_> = pairs.pairs.iter().map(|pair| pair.app.clone()).collect();
                     // A list that is made again may number its classes otherwise.
-                    let plain = |it: &Summary| format!("{:?}", Summary { number: 0, ..*it });
-                    let summaries: Vec<String> = pairs.summaries.iter().map(plain).collect();
+                    let plain = |it: ListedPair<'_>| {
+                        let Summary { class: _, namespace, name, key, .. } = *it.summary;
+                        format!("{:?}", (it.class, it.summary.since(), namespace, name, key))
+                    };
+                    let summaries: Vec<String> = pairs.iter().map(plain).collect();
                     (apps, summaries, pairs.strays, pairs.guests)
                 };
                 assert_eq!(told(found), told(&expected), "seed {seed}, step {step}");
                 let all: Vec<_> = found.classes.iter().collect();
-                assert!(found.summaries.iter().all(|it| all[it.number as usize].class == it.class));
                 for (number, counted) in (0..).zip(all) {
-                    let pairs = found.summaries.iter().filter(|it| it.number == number).count();
+                    let pairs = found.summaries.iter().filter(|it| it.class == number).count();
                     assert_eq!(counted.pairs, pairs, "seed {seed}, step {step}, class {number}");
                 }
             }

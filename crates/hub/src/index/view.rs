@@ -12,7 +12,8 @@ use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
 use super::classes::CountedClass;
-use super::pair::{Axes, Pair, PairClass, Place, Summary};
+use super::filter::AppFilter;
+use super::pair::{Axes, ListedPair, Pair, PairClass, Place};
 use super::published::{PublishedCluster, PublishedFleet, PublishedSource};
 use crate::clock::HubTime;
 
@@ -26,7 +27,9 @@ pub struct FleetView {
     /// The freshness of each source, those of one cluster beside each other.
     states: Vec<SourceStates>,
     /// The index in `states` of the first source of each cluster.
-    first: Vec<usize>,
+    first: Arc<[usize]>,
+    /// Indexed by the place of a cluster, for answers that concern few of all clusters.
+    marks: Vec<ClusterMarks>,
     /// The first moment after that of the view at which a source becomes stale or lost if no other report comes, or an
     /// earlier one; `None` if none does.
     next_turn: Option<Duration>,
@@ -39,6 +42,15 @@ struct SourceStates {
     cluster: FreshnessState,
     /// The freshness by the proofs of the API server alone.
     proof: FreshnessState,
+}
+
+/// Facts about a cluster that an answer states if they are true.
+#[derive(Debug, Clone, Copy, Default)]
+struct ClusterMarks {
+    /// True if its rows are incomplete or old.
+    has_gap: bool,
+    /// True if a source reports errors.
+    has_errors: bool,
 }
 
 impl SourceStates {
@@ -75,6 +87,11 @@ impl PairNow {
     }
 }
 
+/// Returns the earlier of two moments that may not come.
+fn earlier(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    [one, other].into_iter().flatten().min()
+}
+
 impl FleetView {
     /// Makes the view of a published fleet at a moment.
     pub(crate) fn new(fleet: Arc<PublishedFleet>, moment: HubTime) -> FleetView {
@@ -86,16 +103,99 @@ impl FleetView {
             for source in cluster.iter().flat_map(|cluster| &cluster.sources) {
                 states.push(SourceStates::of(source, moment.at));
                 let next = source.vitals.next_change(moment.at);
-                next_turn = [next_turn, next].into_iter().flatten().min();
+                next_turn = earlier(next_turn, next);
             }
         }
-        FleetView { fleet, moment, number: None, states, first, next_turn }
+        let mut view = FleetView {
+            fleet,
+            moment,
+            number: None,
+            states,
+            first: first.into(),
+            marks: Vec::new(),
+            next_turn,
+        };
+        view.marks = (0..view.fleet.clusters.len()).map(|place| view.marks_of(place)).collect();
+        view
     }
 
-    /// Makes the view of the publication that follows the one of this view.
-    pub(crate) fn next(&self, fleet: Arc<PublishedFleet>, moment: HubTime) -> FleetView {
+    /// Makes the view of the same publication at a later moment.
+    pub(crate) fn at(&self, moment: HubTime) -> FleetView {
+        match self.turns_by(moment.at) {
+            true => FleetView::new(Arc::clone(&self.fleet), moment),
+            false => FleetView { moment, number: None, ..self.clone() },
+        }
+    }
+
+    fn marks_of(&self, place: Place) -> ClusterMarks {
+        let Some(cluster) = self.fleet.cluster(place) else { return ClusterMarks::default() };
+        let has_errors = cluster.sources.iter().any(|source| !source.errors.is_empty());
+        ClusterMarks { has_gap: self.gap(cluster).is_some(), has_errors }
+    }
+
+    /// Makes the view of the publication that follows the one of this view. `touched` has the places at which `fleet`
+    /// has another cluster, or another report of one, than the fleet of this view. Looks at these alone, unless any
+    /// source turns meanwhile without a report.
+    pub(crate) fn next(&self, fleet: Arc<PublishedFleet>, moment: HubTime, touched: &[Place]) -> FleetView {
         let number = Some(self.number.unwrap_or_default() + 1);
-        FleetView { number, ..FleetView::new(fleet, moment) }
+        let has_other_sources = |place: &Place| {
+            let sources = fleet.cluster(*place).map_or(0, |cluster| cluster.sources.len());
+            self.states_of(*place).len() != sources
+        };
+        let is_remade = self.turns_by(moment.at)
+            || fleet.clusters.len() != self.first.len()
+            || touched.iter().any(has_other_sources);
+        if is_remade {
+            return FleetView { number, ..FleetView::new(fleet, moment) };
+        }
+        let mut view = FleetView { fleet, moment, number, ..self.clone() };
+        for place in touched {
+            view.next_turn = earlier(view.next_turn, view.judge(*place));
+        }
+        view
+    }
+
+    /// Returns true if a source may become stale or lost without a report after the moment of this view, up to and
+    /// including `end`.
+    pub(crate) fn turns_by(&self, end: Duration) -> bool {
+        self.next_turn.is_some_and(|next| next <= end)
+    }
+
+    /// Updates the freshness of the cluster at `place` to the moment of this view. Returns the first moment after it at
+    /// which one of its sources becomes stale or lost if no other report comes; `None` if none does.
+    fn judge(&mut self, place: Place) -> Option<Duration> {
+        let cluster = self.fleet.cluster(place)?;
+        let states = self.states.iter_mut().skip(self.first.get(place).copied().unwrap_or(usize::MAX));
+        let mut next = None;
+        for (state, source) in states.zip(&cluster.sources) {
+            *state = SourceStates::of(source, self.moment.at);
+            next = earlier(next, source.vitals.next_change(self.moment.at));
+        }
+        let marks = self.marks_of(place);
+        if let Some(slot) = self.marks.get_mut(place) {
+            *slot = marks;
+        }
+        next
+    }
+
+    /// Iterates over those of `places`, or of all places, whose cluster's rows are incomplete or old.
+    pub(super) fn with_gaps(&self, places: Option<&[Place]>) -> impl Iterator<Item = Place> {
+        self.marked(places, |marks| marks.has_gap)
+    }
+
+    /// Iterates over those of `places`, or of all places, of whose cluster a source reports errors.
+    pub(super) fn with_errors(&self, places: Option<&[Place]>) -> impl Iterator<Item = Place> {
+        self.marked(places, |marks| marks.has_errors)
+    }
+
+    fn marked(
+        &self,
+        places: Option<&[Place]>,
+        is_marked: fn(&ClusterMarks) -> bool,
+    ) -> impl Iterator<Item = Place> {
+        let some = places.into_iter().flatten().copied();
+        let all = 0..if places.is_none() { self.marks.len() } else { 0 };
+        some.chain(all).filter(move |place| self.marks.get(*place).is_some_and(is_marked))
     }
 
     /// Returns the number of the publication that made the view, which grows with each; `None` if none did.
@@ -107,7 +207,7 @@ impl FleetView {
     /// becomes stale or lost without a report, each with the cluster's place; the earliest first.
     pub(crate) fn turns_until(&self, end: Duration) -> Vec<(Duration, Place)> {
         let mut turns = Vec::new();
-        if self.next_turn.is_none_or(|next| next > end) {
+        if !self.turns_by(end) {
             return turns;
         }
         for (place, cluster) in self.fleet.all() {
@@ -128,11 +228,7 @@ impl FleetView {
         self.moment = moment;
         // Later turns are not searched.
         self.next_turn = self.next_turn.map(|next| next.min(moment.at));
-        let Some(cluster) = self.fleet.cluster(place) else { return };
-        let states = self.states.iter_mut().skip(self.first.get(place).copied().unwrap_or(usize::MAX));
-        for (state, source) in states.zip(&cluster.sources) {
-            *state = SourceStates::of(source, moment.at);
-        }
+        self.judge(place);
     }
 
     /// Returns the moment at which the fleet is viewed.
@@ -152,10 +248,12 @@ impl FleetView {
         state.map_or(FreshnessState::Lost, |state| state.cluster)
     }
 
-    /// Returns the places of the clusters that `old` does not have, whose freshness by any source, as a whole or by its
-    /// proofs alone, differs from that in `old`, or that are not wholly live and of which a sign of life came since.
-    pub(crate) fn turned(&self, old: &FleetView) -> HashSet<Place> {
-        let is_turned = |(place, cluster): &(Place, &Arc<PublishedCluster>)| {
+    /// Returns those of `places` whose cluster `old` does not have, or whose freshness by any source, as a whole or by
+    /// its proofs alone, differs from that in `old`, or that are not wholly live and of which a sign of life came
+    /// since.
+    pub(crate) fn turned(&self, old: &FleetView, places: &[Place]) -> HashSet<Place> {
+        let is_turned = |place: &Place| {
+            let Some(cluster) = self.fleet.cluster(*place) else { return false };
             let (own, before) = (self.states_of(*place), old.states_of(*place));
             let Some(known) = old.fleet.cluster(*place).filter(|_| own == before) else { return true };
             // The time of the last observation may change although the cluster was not live before either.
@@ -165,13 +263,14 @@ impl FleetView {
             let mut pairs = cluster.sources.iter().zip(&known.sources);
             pairs.any(|(own, before)| own.vitals != before.vitals)
         };
-        self.fleet.all().filter(is_turned).map(|(place, _)| place).collect()
+        places.iter().copied().filter(is_turned).collect()
     }
 
-    /// Returns true if any cluster of both views has another name or other aliases than in `old`.
-    pub(crate) fn is_renamed(&self, old: &FleetView) -> bool {
-        self.fleet.all().any(|(place, cluster)| {
-            let Some(before) = old.fleet.cluster(place) else { return false };
+    /// Returns true if the cluster at any of `places`, which both views have, has another name or other aliases than in
+    /// `old`.
+    pub(crate) fn is_renamed(&self, old: &FleetView, places: &[Place]) -> bool {
+        let both = |place: &Place| self.fleet.cluster(*place).zip(old.fleet.cluster(*place));
+        places.iter().filter_map(both).any(|(cluster, before)| {
             if Arc::ptr_eq(before, cluster) {
                 return false;
             }
@@ -184,12 +283,10 @@ impl FleetView {
         })
     }
 
-    /// Returns true if both views have the same clusters, with the same facts and errors of each source.
-    pub(crate) fn tells_the_same(&self, old: &FleetView) -> bool {
-        if Arc::ptr_eq(&self.fleet, &old.fleet) {
-            return true;
-        }
-        let is_same = |own: &Option<Arc<PublishedCluster>>, old: &Option<Arc<PublishedCluster>>| {
+    /// Returns true if both views have the same clusters at `places`, with the same facts and errors of each source.
+    pub(crate) fn tells_the_same(&self, old: &FleetView, places: &[Place]) -> bool {
+        let is_same = |place: &Place| {
+            let (own, old) = (self.fleet.cluster(*place), old.fleet.cluster(*place));
             let (Some(own), Some(old)) = (own, old) else { return own.is_none() && old.is_none() };
             let mut sources = own.sources.iter().zip(&old.sources);
             let is_told = |(own, old): (&PublishedSource, &PublishedSource)| {
@@ -197,8 +294,7 @@ impl FleetView {
             };
             Arc::ptr_eq(own, old) || own.sources.len() == old.sources.len() && sources.all(is_told)
         };
-        let (own, old) = (&self.fleet.clusters, &old.fleet.clusters);
-        own.len() == old.len() && own.iter().zip(old).all(|(own, old)| is_same(own, old))
+        places.iter().all(is_same)
     }
 
     fn states_of(&self, place: Place) -> &[SourceStates] {
@@ -234,9 +330,13 @@ impl FleetView {
     /// pair that is not live the time at which it was observed last; `None` if it is unknown. Stays the same while the
     /// problem does: moments of the hub's clock are converted by what both clocks showed when the index was made,
     /// whatever the wall clock does since.
-    pub(crate) fn since(&self, pair: &Pair, summary: &Summary, now: PairNow) -> Option<i64> {
+    pub(crate) fn since(
+        &self,
+        ListedPair { pair, summary, .. }: ListedPair<'_>,
+        now: PairNow,
+    ) -> Option<i64> {
         if !now.is_dark() {
-            return summary.since;
+            return summary.since();
         }
         let micros = |at: Duration| i64::try_from(at.as_micros()).ok();
         let begun = self.fleet.begun.unwrap_or(self.moment);
@@ -275,6 +375,9 @@ impl FleetView {
     /// Returns the source from which the name, facts and freshness of a cluster are taken: live before stale before
     /// lost, then the one with the latest sign of life. `None` if the cluster has no source.
     pub(crate) fn speaker<'c>(&self, cluster: &'c PublishedCluster) -> Option<&'c PublishedSource> {
+        if let [only] = &*cluster.sources {
+            return Some(only);
+        }
         cluster.sources.iter().min_by_key(|source| {
             let age = source.vitals.age(self.moment.at);
             (source.vitals.state(self.moment.at), age.is_none(), age)
@@ -298,6 +401,27 @@ impl FleetView {
             it.name == name || it.aliases.iter().any(|alias| alias == name)
         };
         cluster.id.0 == name || facts.is_some_and(is_name)
+    }
+
+    /// Iterates over the places of the clusters that have the identity `name`, or, by their best sources, the name or an
+    /// alias `name`.
+    pub(crate) fn called(&self, name: &str) -> impl Iterator<Item = Place> {
+        let identified = self.fleet.places.get(&ClusterId(name.to_owned())).copied();
+        let named = self.fleet.called.places(name).iter().copied().filter(move |it| Some(*it) != identified);
+        let is_called =
+            move |place: &Place| self.fleet.cluster(*place).is_some_and(|it| self.is_called(it, name));
+        identified.into_iter().chain(named).filter(is_called)
+    }
+
+    /// Iterates over the clusters that `filter` admits, the first opened first.
+    pub(crate) fn admitted(
+        &self,
+        filter: &AppFilter,
+    ) -> impl Iterator<Item = (Place, &Arc<PublishedCluster>)> {
+        let some = filter.places(self);
+        let all = some.is_none().then(|| self.fleet.all());
+        let cluster = |place| Some((place, self.fleet.cluster(place)?));
+        all.into_iter().flatten().chain(some.into_iter().flatten().filter_map(cluster))
     }
 
     fn cluster_view<'c>(&self, cluster: &'c PublishedCluster) -> ClusterView<'c> {

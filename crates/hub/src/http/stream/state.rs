@@ -83,7 +83,7 @@ impl StreamState {
         let differences = old.as_ref().and_then(|old| index.differences(old, &view));
         let are_renamed = match (&differences, &old) {
             (Some(differences), _) => differences.iter().any(|it| it.are_renamed),
-            (None, Some(old)) => view.is_renamed(old),
+            (None, Some(old)) => view.is_renamed(old, &view.fleet().all_places()),
             (None, None) => false,
         };
         // What is told of a cluster that is not live follows its facts.

@@ -12,7 +12,7 @@ fn store_that_cannot_be_written_costs_a_bounded_number_of_transitions() {
     let fleet = SampleFleet::new().with("eu", &apps);
     let view = fleet.index.last_view();
     let pairs: Vec<Arc<Pair>> =
-        view.fleet().all().flat_map(|(_, cluster)| cluster.pairs.pairs.clone()).collect();
+        view.fleet().all().flat_map(|(_, cluster)| cluster.pairs.pairs.iter().cloned()).collect();
     let state = |number: usize| PairState { problem: Some(number.to_string()), ..unrecorded() };
     let journal = Journal::default();
     let count = 3 * MAX_TRANSITIONS;

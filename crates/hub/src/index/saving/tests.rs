@@ -15,7 +15,7 @@ use taffrail_status::Status;
 
 use crate::clock::HubTime;
 use crate::index::journal::{self, pair_id};
-use crate::index::pair::Summary;
+use crate::index::pair::ListedPair;
 use crate::index::samples::{SampleFleet, app, declared, id, observed};
 use crate::index::tests::disturb;
 use crate::index::{FleetView, recent};
@@ -56,8 +56,8 @@ fn states(fleet: &SampleFleet) -> BTreeMap<PairId, PairState> {
 /// Returns the states of all pairs as a view shows them, which are those of its rows.
 fn states_of(view: &FleetView) -> BTreeMap<PairId, PairState> {
     let of = |(place, cluster): (usize, &Arc<crate::index::published::PublishedCluster>)| {
-        let state = |(pair, summary): (&Arc<_>, &Summary)| {
-            let state = recent::state(pair, view.now(place, &summary.class));
+        let state = |ListedPair { pair, class, .. }: ListedPair<'_>| {
+            let state = recent::state(pair, view.now(place, class));
             let row = view.row(pair);
             assert_eq!((state.health, state.effective), (row.health, row.effective), "{row:?}");
             assert_eq!(state.sync, row.sync.effective, "{row:?}");
@@ -108,7 +108,7 @@ async fn restart_shows_all_rows_at_once_and_none_is_live_before_it_was_heard() {
     let fleet = SampleFleet::restored(Some(&fleet), &store).await;
     let view = fleet.index.view();
     let rows: Vec<_> =
-        view.fleet().all().flat_map(|(_, it)| &it.pairs.pairs).map(|it| view.row(it)).collect();
+        view.fleet().all().flat_map(|(_, it)| it.pairs.pairs.iter()).map(|it| view.row(it)).collect();
     assert_eq!(rows.iter().map(|row| &*row.name).collect::<Vec<_>>(), ["db", "web"]);
     assert_eq!(rows.iter().map(|row| row.health).collect::<Vec<_>>(), [Status::Current, Status::Failed]);
     assert_eq!(rows.iter().map(|row| &*row.cluster).collect::<Vec<_>>(), ["eu"; 2]);
@@ -352,7 +352,7 @@ async fn each_sync_is_one_entry_however_often_it_is_told() {
     assert!(syncs[1].message.starts_with("hook failed") && syncs[1].message.len() <= 4_200);
     // The index does not keep them.
     let view = fleet.index.last_view();
-    let mut pairs = view.fleet().all().flat_map(|(_, cluster)| &cluster.pairs.pairs);
+    let mut pairs = view.fleet().all().flat_map(|(_, cluster)| cluster.pairs.pairs.iter());
     assert!(pairs.all(|pair| pair.declared.body.syncs.is_empty()));
 }
 
