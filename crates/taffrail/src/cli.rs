@@ -42,9 +42,10 @@ pub(crate) struct SourceArguments {
     #[arg(long, conflicts_with = "context")]
     pub(crate) all_contexts: bool,
 
-    /// Take contexts and credentials from this kubeconfig alone [default: the files in $KUBECONFIG, or ~/.kube/config,
-    /// or in a Pod its service account]
-    #[arg(long, value_name = "FILE")]
+    /// Take contexts and credentials from this kubeconfig alone, or from each file of this folder; their contexts are
+    /// then called FILE, without an ending such as .yaml, or FILE/CONTEXT if a file has several [default: the files and
+    /// folders in $KUBECONFIG, or ~/.kube/config, or in a Pod its service account]
+    #[arg(long, value_name = "FILE|DIR")]
     pub(crate) kubeconfig: Option<PathBuf>,
 
     /// Read dumps (also any objects in YAML or JSON) instead of clusters: each file, or - for stdin, is one cluster,

@@ -39,6 +39,14 @@ pub enum KubeconfigError {
         /// Description of the defect.
         what: String,
     },
+    /// A file in a folder has a context with the name of another one.
+    #[error("kubeconfig {}: its context \"{context}\" is left out: another one has this name", file.display())]
+    Repeated {
+        /// The name.
+        context: String,
+        /// The file.
+        file: PathBuf,
+    },
     /// The files have no contexts.
     #[error("kubeconfig {} has no contexts", file_list(.0))]
     NoContexts(Vec<PathBuf>),

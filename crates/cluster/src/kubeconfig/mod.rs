@@ -8,8 +8,9 @@ mod contained;
 mod context;
 mod error;
 mod file;
+mod folder;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,6 +24,7 @@ pub use error::KubeconfigError;
 
 use context::{EntryPlace, in_cluster, is_open};
 use file::{FileText, Named, named};
+use folder::FolderContext;
 
 use crate::exec_plugin::Plugins;
 use crate::memory::Memory;
@@ -32,12 +34,14 @@ const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// Name of the context for the cluster in which this process runs.
 const IN_CLUSTER: &str = "in-cluster";
 
-/// The contexts of one or several kubeconfig files.
+/// The contexts of one or several kubeconfig files, or folders of them.
 #[derive(Debug, Default)]
 pub struct Kubeconfig {
     contexts: Vec<Named>,
     clusters: BTreeMap<String, Named>,
     users: BTreeMap<String, Named>,
+    /// The contexts of the files in folders, which share no clusters or users with other files.
+    in_folders: Vec<FolderContext>,
     current: Option<String>,
     /// An unreadable file that precedes the one with the current context, and might have set it; `None` if there is
     /// none.
@@ -53,6 +57,11 @@ impl Kubeconfig {
     ///
     /// Of entries with the same name the first file's counts, and so does the first current context. Missing files of a
     /// list are skipped; unreadable ones are in [`Kubeconfig::problems`].
+    ///
+    /// A path may also be that of a folder. Each of its files stands alone, since tools that write a file for each
+    /// cluster use the same names in all: a context can only name a cluster and a user of its own file, the current
+    /// contexts do not count, and the only context of a file is named after the file. Those of a file with several have
+    /// the names `FILE/CONTEXT`.
     ///
     /// # Errors
     ///
@@ -95,6 +104,11 @@ impl Kubeconfig {
         let mut missing = Vec::new();
         let mut spoilt: Option<PathBuf> = None;
         for file in files {
+            if file.is_dir() {
+                merged.in_folders.append(&mut folder::read(&file, &mut merged.problems));
+                merged.files.push(file);
+                continue;
+            }
             match FileText::read(&file) {
                 Ok(Some(text)) => {
                     if merged.current.is_none() && text.current.is_some() {
@@ -114,7 +128,8 @@ impl Kubeconfig {
                 }
             }
         }
-        if !merged.contexts.is_empty() {
+        merged.drop_repeated();
+        if merged.names().next().is_some() {
             return Ok(merged);
         }
         // Without any context, the first problem is the error.
@@ -143,6 +158,20 @@ impl Kubeconfig {
         }
     }
 
+    /// Drops contexts of folders whose names other contexts have, and adds a problem for each.
+    fn drop_repeated(&mut self) {
+        let mut names: HashSet<String> = self.contexts.iter().map(|context| context.name.clone()).collect();
+        let Kubeconfig { in_folders, problems, .. } = self;
+        in_folders.retain(|context| {
+            let is_new = names.insert(context.name.clone());
+            if let Some(file) = context.file.files.first().filter(|_| !is_new) {
+                problems
+                    .push(KubeconfigError::Repeated { context: context.name.clone(), file: file.clone() });
+            }
+            is_new
+        });
+    }
+
     /// Returns the defects of files, and of entries without a name; the other files and entries are kept.
     pub fn problems(&self) -> &[KubeconfigError] {
         &self.problems
@@ -159,6 +188,7 @@ impl Kubeconfig {
             .iter()
             .map(|_| IN_CLUSTER)
             .chain(self.contexts.iter().map(|context| context.name.as_str()))
+            .chain(self.in_folders.iter().map(|context| context.name.as_str()))
     }
 
     /// Returns the current context.
@@ -190,6 +220,10 @@ impl Kubeconfig {
     pub fn context(&self, name: &str) -> Result<Context, KubeconfigError> {
         if let Some(folder) = self.in_cluster.as_deref().filter(|_| name == IN_CLUSTER) {
             return in_cluster(folder);
+        }
+        if let Some(context) = self.in_folders.iter().find(|context| context.name == name) {
+            let own = context.file.context(&context.own)?;
+            return Ok(Context { name: name.to_owned(), ..own });
         }
         let Some(entry) = self.contexts.iter().find(|context| context.name == name) else {
             let mut known: Vec<String> = self.names().map(str::to_owned).collect();

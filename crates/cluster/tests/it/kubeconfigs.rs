@@ -63,7 +63,7 @@ fn a_file_that_cannot_be_used_is_named_with_its_line() {
     }
     let missing = load(&folder.0.path().join("missing")).unwrap_err();
     assert_eq!(folder.short(missing), "kubeconfig missing does not exist");
-    let unreadable = load(folder.0.path()).unwrap_err();
+    let unreadable = load(&folder.0.path().join("none/below")).unwrap_err();
     assert!(matches!(unreadable, KubeconfigError::Unreadable { .. }), "{unreadable:?}");
 }
 
@@ -280,6 +280,64 @@ fn files_are_merged_as_kubectl_merges_them() {
     let list = std::env::join_paths([folder.0.path().join("m1"), folder.0.path().join("m2")]).unwrap();
     let error = Kubeconfig::load(None, Some(&list), Some(folder.0.path())).unwrap_err();
     assert_eq!(folder.short(error), "kubeconfig m1, m2 does not exist");
+}
+
+/// Returns a kubeconfig with contexts of these names, all of one cluster at this server and one user with this token.
+fn with_contexts(names: &[&str], server: &str, token: &str) -> String {
+    let context =
+        |name: &&str| format!("- {{name: '{name}', context: {{cluster: kubernetes, user: admin}}}}\n");
+    let contexts: String = names.iter().map(context).collect();
+    format!(
+        "current-context: '{}'\ncontexts:\n{contexts}clusters:\n- {{name: kubernetes, cluster: {{server: '{server}'}}}}\n\
+         users:\n- {{name: admin, user: {{token: {token}}}}}\n",
+        names[0]
+    )
+}
+
+#[test]
+fn each_file_of_a_folder_stands_alone() {
+    let folder = Folder::new();
+    std::fs::create_dir(folder.0.path().join("fleet")).unwrap();
+    let usual = "admin@kubernetes";
+    folder.file("fleet/eu.prod.yaml", with_contexts(&[usual], "https://eu", "a"));
+    folder.file("fleet/us", with_contexts(&[usual], "https://us", "b"));
+    folder.file("fleet/asia.kubeconfig", with_contexts(&["tokyo", "seoul"], "https://asia", "c"));
+    folder.file("fleet/us.yml", with_contexts(&[usual], "https://another", "d"));
+    folder.file("fleet/README.md", "# Our clusters\n");
+    folder.file("fleet/.hidden", with_contexts(&[usual], "https://hidden", "e"));
+    std::fs::create_dir(folder.0.path().join("fleet/old")).unwrap();
+    folder.file("fleet/old/eu", with_contexts(&[usual], "https://old", "f"));
+    let fleet = folder.0.path().join("fleet");
+
+    let config = load(&fleet).unwrap();
+    assert_eq!(config.names().collect::<Vec<_>>(), ["asia/tokyo", "asia/seoul", "eu.prod", "us"]);
+    for (name, server) in [("eu.prod", "https://eu"), ("us", "https://us"), ("asia/seoul", "https://asia")] {
+        let context = config.context(name).unwrap();
+        assert_eq!((context.name(), &*context.server()), (name, server));
+    }
+    let problems: Vec<String> = config.problems().iter().map(|problem| folder.short(problem)).collect();
+    assert!(problems[0].starts_with("kubeconfig fleet/README.md"), "{problems:?}");
+    assert_eq!(
+        problems[1..],
+        ["kubeconfig fleet/us.yml: its context \"us\" is left out: another one has this name"]
+    );
+    let none = config.current().unwrap_err();
+    assert_eq!(folder.short(&none), "kubeconfig fleet has no current context");
+    assert_eq!(
+        none.hint().as_deref(),
+        Some("choose a context with --context: asia/tokyo, asia/seoul, eu.prod, us")
+    );
+
+    // A context of a file in a list is not replaced by one of a folder.
+    let one = folder.file("one", with_contexts(&["us"], "https://one", "g"));
+    let list = std::env::join_paths([&fleet, &one]).unwrap();
+    let config = Kubeconfig::load(None, Some(&list), None).unwrap();
+    assert_eq!(config.names().collect::<Vec<_>>(), ["us", "asia/tokyo", "asia/seoul", "eu.prod"]);
+    assert_eq!(config.current().unwrap().server(), "https://one");
+
+    std::fs::create_dir(folder.0.path().join("empty")).unwrap();
+    let error = load(&folder.0.path().join("empty")).unwrap_err();
+    assert_eq!(folder.short(error), "kubeconfig empty has no contexts");
 }
 
 #[test]
