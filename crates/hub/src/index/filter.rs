@@ -112,6 +112,8 @@ pub(crate) struct InCluster<'p, 'v> {
     is_admitted: bool,
     /// True if the filter has no text, or the cluster's name contains it: then no pair needs a text search.
     is_found: bool,
+    /// True if the class of a pair decides whether it matches.
+    pub(crate) is_decided: bool,
 }
 
 impl AppFilter {
@@ -273,7 +275,11 @@ impl PreparedFilter<'_> {
         if states.iter().all(Option::is_none) {
             return None;
         }
-        Some(InCluster { prepared: self, place, cluster, states, is_admitted, is_found })
+        let AppFilter { labels, clusters, namespaces, names, .. } = self.filter;
+        let is_in = clusters.is_empty() || cluster.pairs.strays == 0;
+        let is_any = namespaces.is_empty() && names.is_empty() && labels.is_none();
+        let is_decided = is_in && is_any && is_found;
+        Some(InCluster { prepared: self, place, cluster, states, is_admitted, is_found, is_decided })
     }
 
     fn is_named(&self, ListedPair { summary, class, .. }: ListedPair<'_>) -> bool {
@@ -298,27 +304,21 @@ impl<'v> InCluster<'_, 'v> {
     /// Iterates over the pairs that match, each with its index and its present state.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (usize, ListedPair<'v>, PairNow)> {
         let pairs = self.cluster.pairs.iter().enumerate();
-        pairs.filter_map(|(at, listed)| Some((at, listed, self.admits(listed)?)))
+        pairs.filter_map(|(at, listed)| {
+            let now = self.states.get(listed.summary.class as usize).copied().flatten()?;
+            (self.is_decided || self.admits(listed)).then_some((at, listed, now))
+        })
     }
 
-    /// Returns true if the class of a pair decides whether it matches.
-    pub(crate) fn is_decided(&self) -> bool {
-        let AppFilter { labels, clusters, namespaces, names, .. } = self.prepared.filter;
-        let is_in = clusters.is_empty() || self.cluster.pairs.strays == 0;
-        let is_any = namespaces.is_empty() && names.is_empty() && labels.is_none();
-        is_in && is_any && self.is_found
-    }
-
-    /// Returns the present state of a pair of this cluster if it matches, else `None`.
-    fn admits(&self, listed: ListedPair<'_>) -> Option<PairNow> {
+    /// Returns true if a pair of this cluster matches whose class may match.
+    fn admits(&self, listed: ListedPair<'_>) -> bool {
         let (ListedPair { pair, summary, class }, prepared) = (listed, self.prepared);
-        let now = self.states.get(summary.class as usize).copied().flatten()?;
         let has = |name: NameId| prepared.named.get(name as usize).copied().unwrap_or_default();
         let is_found = || {
             let is_found = self.is_found || has(summary.key) || has(summary.namespace) || has(summary.name);
             is_found || (class.severity.is_some() && is_told(pair, &prepared.text))
         };
         let is_named = || prepared.is_named(listed);
-        prepared.filter.admits_pair(listed, self.is_admitted, is_named, is_found).then_some(now)
+        prepared.filter.admits_pair(listed, self.is_admitted, is_named, is_found)
     }
 }

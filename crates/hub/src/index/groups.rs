@@ -89,7 +89,7 @@ impl FleetView {
                 Some((class_value(by, place, &it.class, now)?, now, it.pairs))
             };
             let of_classes: Option<Vec<_>> = within.classes().map(of_class).collect();
-            match of_classes.filter(|_| within.is_decided()) {
+            match of_classes.filter(|_| within.is_decided) {
                 Some(values) => values.into_iter().for_each(|(value, now, pairs)| count(value, now, pairs)),
                 None => within.pairs().for_each(|(_, listed, now)| {
                     count(value(by, place, listed, now), now, 1);

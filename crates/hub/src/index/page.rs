@@ -267,8 +267,7 @@ impl FleetView {
         let mut is_cut = false;
         for within in filter.prepare(self).clusters(self) {
             let order = ClusterOrder::new(self, sort, &clusters, &within);
-            let is_decided = within.is_decided();
-            if is_decided {
+            if within.is_decided {
                 within.classes().for_each(|(counted, now)| page.count(now, counted.pairs));
                 let least = order.least(&within);
                 if best.len() >= limit && best.peek().is_none_or(|(last, _)| *last < least) {
@@ -277,7 +276,7 @@ impl FleetView {
                 }
             }
             for (at, listed, now) in within.pairs() {
-                if !is_decided {
+                if !within.is_decided {
                     page.count(now, 1);
                 }
                 let position = order.position(at, listed, now);
@@ -286,12 +285,10 @@ impl FleetView {
                 }
                 let is_full = best.len() >= limit;
                 is_cut |= is_full;
-                if is_full {
-                    match best.peek_mut() {
-                        Some(mut last) if last.0 > position => *last = (position, HeapPair(listed)),
-                        _ => {}
-                    }
-                } else {
+                if !is_full {
+                    best.push((position, HeapPair(listed)));
+                } else if best.peek().is_some_and(|(last, _)| *last > position) {
+                    best.pop();
                     best.push((position, HeapPair(listed)));
                 }
             }
