@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use taffrail_api::AppName;
 use taffrail_api::filter::{StatusFilter, SyncFilter};
@@ -229,6 +230,19 @@ impl AppFilter {
             false => is_admitted,
         };
         is_in && is_named() && labels.as_ref().is_none_or(label) && is_found()
+    }
+}
+
+impl FleetView {
+    /// Iterates over the clusters that `filter` admits, the first opened first.
+    pub(crate) fn admitted(
+        &self,
+        filter: &AppFilter,
+    ) -> impl Iterator<Item = (Place, &Arc<PublishedCluster>)> {
+        let some = filter.places(self);
+        let all = some.is_none().then(|| self.fleet().all());
+        let cluster = |place| Some((place, self.fleet().cluster(place)?));
+        all.into_iter().flatten().chain(some.into_iter().flatten().filter_map(cluster))
     }
 }
 

@@ -12,7 +12,6 @@ use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
 use super::classes::CountedClass;
-use super::filter::AppFilter;
 use super::pair::{Axes, ListedPair, Pair, PairClass, Place};
 use super::published::{PublishedCluster, PublishedFleet, PublishedSource};
 use crate::clock::HubTime;
@@ -411,17 +410,6 @@ impl FleetView {
         let is_called =
             move |place: &Place| self.fleet.cluster(*place).is_some_and(|it| self.is_called(it, name));
         identified.into_iter().chain(named).filter(is_called)
-    }
-
-    /// Iterates over the clusters that `filter` admits, the first opened first.
-    pub(crate) fn admitted(
-        &self,
-        filter: &AppFilter,
-    ) -> impl Iterator<Item = (Place, &Arc<PublishedCluster>)> {
-        let some = filter.places(self);
-        let all = some.is_none().then(|| self.fleet.all());
-        let cluster = |place| Some((place, self.fleet.cluster(place)?));
-        all.into_iter().flatten().chain(some.into_iter().flatten().filter_map(cluster))
     }
 
     fn cluster_view<'c>(&self, cluster: &'c PublishedCluster) -> ClusterView<'c> {
