@@ -225,11 +225,13 @@ impl Record {
         Ok(record)
     }
 
-    /// Returns true if `world` has every object of this record, in the same or a later version.
-    fn is_in(&self, world: &World) -> bool {
+    /// Returns true if any of `worlds` has each object of this record, in the same or a later version. The lists of a
+    /// record are of different moments, so the last world may lack a Pod that was deleted meanwhile.
+    fn is_in(&self, worlds: &[World]) -> bool {
         self.objects.iter().all(|(kind, object)| {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
-            world.get(*kind, name).and_then(|known| version(known)) >= version(object)
+            let known = |world: &World| world.get(*kind, name).and_then(|known| version(known));
+            worlds.iter().rev().any(|world| known(world) >= version(object))
         })
     }
 }
@@ -244,7 +246,7 @@ fn worlds(before: &Record, after: &Record, watch: &mut Watch) -> Result<Vec<Worl
         // Changes on their way have left the API server long before.
         std::thread::sleep(Duration::from_millis(20));
         let worlds = watch.between(first, last);
-        if worlds.last().is_some_and(|world| after.is_in(world)) {
+        if after.is_in(&worlds) {
             return Ok(worlds);
         }
         ensure!(
