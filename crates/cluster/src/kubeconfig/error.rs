@@ -47,6 +47,14 @@ pub enum KubeconfigError {
         /// The file.
         file: PathBuf,
     },
+    /// A file in a folder is too large for a kubeconfig.
+    #[error("kubeconfig {} is not read: it has more than {most} MiB", file.display())]
+    TooLarge {
+        /// The file.
+        file: PathBuf,
+        /// The greatest size, in MiB.
+        most: u64,
+    },
     /// The files have no contexts.
     #[error("kubeconfig {} has no contexts", file_list(.0))]
     NoContexts(Vec<PathBuf>),
@@ -94,6 +102,16 @@ fn file_list(files: &[PathBuf]) -> String {
 }
 
 impl KubeconfigError {
+    /// Returns the same error, of a context that is called `name` outside of its file.
+    pub(super) fn of_context(self, name: &str) -> KubeconfigError {
+        match self {
+            KubeconfigError::Unusable { file, line, what, source, .. } => {
+                KubeconfigError::Unusable { context: name.to_owned(), file, line, what, source }
+            }
+            other => other,
+        }
+    }
+
     /// Returns the class of this failure: always [`Reason::BadKubeconfig`].
     pub fn reason(&self) -> Reason {
         Reason::BadKubeconfig

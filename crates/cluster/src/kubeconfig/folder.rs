@@ -8,6 +8,12 @@ use super::{Kubeconfig, KubeconfigError};
 /// The endings that are no part of a file's name in the names of its contexts.
 const ENDINGS: [&str; 5] = ["yaml", "yml", "kubeconfig", "conf", "config"];
 
+/// The endings of files that editors and people keep beside those that they change.
+const COPIES: [&str; 2] = ["~", ".bak"];
+
+/// The size of a file, in bytes, beyond which it is taken for another file than a kubeconfig.
+const MAX_SIZE: u64 = 16 << 20;
+
 /// A context of a file in a folder.
 #[derive(Debug)]
 pub(super) struct FolderContext {
@@ -19,7 +25,7 @@ pub(super) struct FolderContext {
 }
 
 /// Reads each file of `folder`, in the order of their names, and returns all contexts; adds the defects of files to
-/// `problems`. Skips folders, and files whose names begin with a dot.
+/// `problems`. Skips folders, files whose names begin with a dot, and those that end like copies of others.
 pub(super) fn read(folder: &Path, problems: &mut Vec<KubeconfigError>) -> Vec<FolderContext> {
     let files = match files(folder) {
         Ok(files) => files,
@@ -30,6 +36,10 @@ pub(super) fn read(folder: &Path, problems: &mut Vec<KubeconfigError>) -> Vec<Fo
     };
     let mut contexts = Vec::new();
     for file in files {
+        if file.metadata().is_ok_and(|file| file.len() > MAX_SIZE) {
+            problems.push(KubeconfigError::TooLarge { file, most: MAX_SIZE >> 20 });
+            continue;
+        }
         let stem = stem(&file);
         let mut text = match Kubeconfig::merge(vec![file]) {
             Ok(text) => text,
@@ -54,9 +64,11 @@ fn files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
-        let is_hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        let name = entry.file_name();
+        let name = name.as_encoded_bytes();
+        let is_skipped = name.starts_with(b".") || COPIES.iter().any(|copy| name.ends_with(copy.as_bytes()));
         // The files of a mounted Secret are links.
-        if !is_hidden && entry.path().is_file() {
+        if !is_skipped && entry.path().is_file() {
             files.push(entry.path());
         }
     }

@@ -61,7 +61,7 @@ impl Kubeconfig {
     /// A path may also be that of a folder. Each of its files stands alone, since tools that write a file for each
     /// cluster use the same names in all: a context can only name a cluster and a user of its own file, the current
     /// contexts do not count, and the only context of a file is named after the file. Those of a file with several have
-    /// the names `FILE/CONTEXT`.
+    /// the names `FILE/CONTEXT`. A context of a folder is left out if one of a file, or an earlier one, has its name.
     ///
     /// # Errors
     ///
@@ -182,7 +182,7 @@ impl Kubeconfig {
         std::mem::take(&mut self.problems)
     }
 
-    /// Returns the names of all contexts, in the order of the files.
+    /// Returns the names of all contexts, in the order of the files; those of folders come after the others.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.in_cluster
             .iter()
@@ -222,7 +222,7 @@ impl Kubeconfig {
             return in_cluster(folder);
         }
         if let Some(context) = self.in_folders.iter().find(|context| context.name == name) {
-            let own = context.file.context(&context.own)?;
+            let own = context.file.context(&context.own).map_err(|error| error.of_context(name))?;
             return Ok(Context { name: name.to_owned(), ..own });
         }
         let Some(entry) = self.contexts.iter().find(|context| context.name == name) else {

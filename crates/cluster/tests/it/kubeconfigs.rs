@@ -305,12 +305,20 @@ fn each_file_of_a_folder_stands_alone() {
     folder.file("fleet/us.yml", with_contexts(&[usual], "https://another", "d"));
     folder.file("fleet/README.md", "# Our clusters\n");
     folder.file("fleet/.hidden", with_contexts(&[usual], "https://hidden", "e"));
+    folder.file("fleet/us~", with_contexts(&[usual], "https://copy", "e"));
+    folder.file("fleet/us.yml.bak", with_contexts(&[usual], "https://copy", "e"));
+    folder.file("fleet/broken.yaml", "contexts:\n- {name: admin@kubernetes, context: {cluster: none}}\n");
     std::fs::create_dir(folder.0.path().join("fleet/old")).unwrap();
     folder.file("fleet/old/eu", with_contexts(&[usual], "https://old", "f"));
     let fleet = folder.0.path().join("fleet");
 
     let config = load(&fleet).unwrap();
-    assert_eq!(config.names().collect::<Vec<_>>(), ["asia/tokyo", "asia/seoul", "eu.prod", "us"]);
+    assert_eq!(config.names().collect::<Vec<_>>(), ["asia/tokyo", "asia/seoul", "broken", "eu.prod", "us"]);
+    let error = config.context("broken").unwrap_err();
+    assert_eq!(
+        folder.short(error),
+        "context \"broken\" (fleet/broken.yaml:2): its cluster \"none\" is not defined"
+    );
     for (name, server) in [("eu.prod", "https://eu"), ("us", "https://us"), ("asia/seoul", "https://asia")] {
         let context = config.context(name).unwrap();
         assert_eq!((context.name(), &*context.server()), (name, server));
@@ -325,14 +333,14 @@ fn each_file_of_a_folder_stands_alone() {
     assert_eq!(folder.short(&none), "kubeconfig fleet has no current context");
     assert_eq!(
         none.hint().as_deref(),
-        Some("choose a context with --context: asia/tokyo, asia/seoul, eu.prod, us")
+        Some("choose a context with --context: asia/tokyo, asia/seoul, broken, eu.prod, us")
     );
 
     // A context of a file in a list is not replaced by one of a folder.
     let one = folder.file("one", with_contexts(&["us"], "https://one", "g"));
     let list = std::env::join_paths([&fleet, &one]).unwrap();
     let config = Kubeconfig::load(None, Some(&list), None).unwrap();
-    assert_eq!(config.names().collect::<Vec<_>>(), ["us", "asia/tokyo", "asia/seoul", "eu.prod"]);
+    assert_eq!(config.names().collect::<Vec<_>>(), ["us", "asia/tokyo", "asia/seoul", "broken", "eu.prod"]);
     assert_eq!(config.current().unwrap().server(), "https://one");
 
     std::fs::create_dir(folder.0.path().join("empty")).unwrap();
