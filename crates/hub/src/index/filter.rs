@@ -99,7 +99,7 @@ pub(crate) struct PreparedFilter<'f> {
     /// Indexed by the number of a name: true if the name contains `text`. Empty if `text` is.
     named: Vec<bool>,
     /// True if any name contains `text`.
-    is_named: bool,
+    is_in_names: bool,
 }
 
 /// A [`PreparedFilter`] applied to the pairs that one cluster shows.
@@ -168,7 +168,7 @@ impl AppFilter {
             places: self.places(view),
             namespaces: self.namespaces.iter().filter_map(|namespace| table.find(namespace)).collect(),
             names: self.names.iter().filter_map(name).collect(),
-            is_named: named.contains(&true),
+            is_in_names: named.contains(&true),
             named,
             text,
         }
@@ -280,7 +280,7 @@ impl PreparedFilter<'_> {
         }
         let is_found = self.text.is_empty() || contains(view.name(cluster), &self.text);
         // A pair without a problem has no message to search.
-        let is_searched = |class: &PairClass| is_found || self.is_named || class.severity.is_some();
+        let is_searched = |class: &PairClass| is_found || self.is_in_names || class.severity.is_some();
         let state = |it: &CountedClass| {
             let has_pairs = it.pairs > 0 && (is_admitted || it.class.is_stray) && is_searched(&it.class);
             has_pairs.then(|| self.filter.admits_class(view, place, &it.class)).flatten()
@@ -317,9 +317,10 @@ impl<'v> InCluster<'_, 'v> {
 
     /// Iterates over the pairs that match, each with its index and its present state.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (usize, ListedPair<'v>, PairNow)> {
-        let pairs = self.cluster.pairs.iter().enumerate();
-        pairs.filter_map(|(at, listed)| {
-            let now = self.states.get(listed.summary.class as usize).copied().flatten()?;
+        let pairs = &self.cluster.pairs;
+        pairs.summaries.iter().enumerate().filter_map(|(at, summary)| {
+            let now = self.states.get(summary.class as usize).copied().flatten()?;
+            let listed = pairs.get(at)?;
             (self.is_decided || self.admits(listed)).then_some((at, listed, now))
         })
     }

@@ -21,10 +21,12 @@ use super::recent::{Transition, unrecorded};
 use crate::clock::HubTime;
 use crate::store::{Batch, PairId, PairRecord, PairTransition, SavedHalf, SyncRecord};
 
-/// The greatest number of transitions and of syncs in one batch, the [last transitions](UnsavedChanges::ended) of pairs
-/// that are gone not counted, and the number of pairs from which on no further cluster's are added; the rest waits for
-/// the next one.
+/// The greatest number of transitions, of syncs, and of pairs of one cluster in one batch; the rest waits for the next
+/// one. The [last transitions](UnsavedChanges::ended) of pairs that are gone do not count.
 const MAX_BATCH: usize = 10_000;
+
+/// The number of pairs from which on the pairs of no further cluster are added to a batch.
+const FULL_BATCH: usize = 10_000;
 
 /// The number of waiting transitions up to which none are dropped, beside two for each pair of the fleet.
 const MAX_TRANSITIONS: usize = 100_000;
@@ -111,12 +113,21 @@ impl UnsavedPairs {
         self.of_cluster.get(pair.key().1).is_some_and(|pairs| pairs.contains_key(pair))
     }
 
-    /// Removes and returns the pairs of the first clusters, until they are [`MAX_BATCH`] or more.
+    /// Removes and returns the pairs of the first clusters, until they are [`FULL_BATCH`] or more, of each at most
+    /// [`MAX_BATCH`].
     fn take(&mut self) -> Vec<(PairRef, bool)> {
         let mut taken = Vec::new();
-        while taken.len() < MAX_BATCH {
+        while taken.len() < FULL_BATCH {
             let Some(cluster) = self.order.pop_front() else { break };
-            taken.extend(self.of_cluster.remove(&cluster).into_iter().flatten());
+            let Some(mut pairs) = self.of_cluster.remove(&cluster) else { continue };
+            if pairs.len() <= MAX_BATCH {
+                taken.extend(pairs);
+                continue;
+            }
+            let first: Vec<PairRef> = pairs.keys().take(MAX_BATCH).cloned().collect();
+            taken.extend(first.iter().filter_map(|pair| pairs.remove_entry(pair)));
+            self.of_cluster.insert(cluster.clone(), pairs);
+            self.order.push_back(cluster);
         }
         self.count -= taken.len();
         self.gone -= taken.iter().filter(|(_, is_gone)| *is_gone).count();
@@ -128,7 +139,11 @@ impl UnsavedPairs {
 
     /// Drops all pairs that are to be removed from the store.
     fn drop_gone(&mut self) {
-        self.of_cluster.values_mut().for_each(|pairs| pairs.retain(|_, is_gone| !*is_gone));
+        self.of_cluster.retain(|_, pairs| {
+            pairs.retain(|_, is_gone| !*is_gone);
+            !pairs.is_empty()
+        });
+        self.order.retain(|cluster| self.of_cluster.contains_key(cluster));
         self.count -= self.gone;
         self.gone = 0;
     }
@@ -340,8 +355,8 @@ impl Journal {
         pending.noted += 1;
     }
 
-    /// Removes and returns the next portion to save: up to 10,000 transitions and syncs each, about as many pairs, and all
-    /// changes of clusters and all last transitions of pairs that the fleet no longer shows.
+    /// Removes and returns the next portion to save: up to 10,000 transitions and syncs each, less than 20,000 pairs, and
+    /// all changes of clusters and all last transitions of pairs that the fleet no longer shows.
     pub(crate) fn take(&self) -> Portion {
         let mut pending = self.pending();
         let pairs = pending.pairs.take();

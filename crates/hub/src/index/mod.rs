@@ -74,6 +74,8 @@ const MIN_NAMES: usize = 1_000;
 pub struct FleetIndex {
     owner: Mutex<Owner>,
     published: watch::Sender<Arc<PublishedFleet>>,
+    /// Held during a publication, so that one follows the other. Readers do not wait for it.
+    publishing: Mutex<()>,
     /// The view of the published fleet at the moment of the last publication.
     last: Mutex<Arc<FleetView>>,
     recent: Mutex<RecentChanges>,
@@ -132,6 +134,7 @@ impl FleetIndex {
         FleetIndex {
             owner: Mutex::new(Owner { begun: Some(begun), ..Owner::default() }),
             published,
+            publishing: Mutex::default(),
             last: Mutex::new(Arc::new(FleetView::new(Arc::default(), begun))),
             recent: Mutex::default(),
             log: Mutex::default(),
@@ -198,7 +201,9 @@ impl FleetIndex {
     pub fn forget(&self, cluster: &ClusterId, source: &str) {
         let published = self.published();
         let mut owner = lock(&self.owner);
-        owner.touch(cluster, source);
+        // The sources after it get other places.
+        owner.touch_all(cluster);
+        owner.clusters.insert(cluster.clone());
         owner.fleet.forget(cluster, source);
         if owner.fleet.known(cluster).is_none() {
             owner.opened.remove(cluster);
@@ -304,8 +309,8 @@ impl FleetIndex {
     /// source was opened or forgotten, the expected names changed, or the freshness of a source of a cluster with
     /// several changed.
     pub fn publish(&self) {
-        // One publication at a time, in order.
-        let mut last = lock(&self.last);
+        let _in_order = lock(&self.publishing);
+        let last = self.last_view();
         let moment = self.clock.time();
         let mut owner = lock(&self.owner);
         let received = std::mem::take(&mut owner.received);
@@ -345,7 +350,7 @@ impl FleetIndex {
         let differences = ViewDifferences { changes: changes.into(), places, are_renamed, has_other_facts };
         lock(&self.log).push(view.number().unwrap_or_default(), differences);
         let is_new = fleet.version != last.fleet().version;
-        *last = view;
+        *lock(&self.last) = view;
         if is_new {
             self.published.send_replace(fleet);
         }

@@ -17,8 +17,8 @@ use super::view::{FleetView, PairNow};
 /// The greatest number of rows kept beyond the page, so that a row that leaves it is replaced without a search.
 const SPARE: usize = 64;
 
-/// If more apps changed than a quarter of the number of the fleet's pairs, plus 64, the page is searched again
-/// instead of updated.
+/// If more apps changed that the filter may admit than a quarter of the number of the fleet's pairs, plus 64, the page
+/// is searched again instead of updated.
 const MAX_SHARE: usize = 4;
 
 /// The counts of the apps that match a filter, and the first ones in an order, kept up to date.

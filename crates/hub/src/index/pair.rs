@@ -110,7 +110,8 @@ pub(crate) struct PairClass {
 pub(crate) struct Summary {
     /// The number of the pair's class among those of the cluster that shows the pair.
     pub(crate) class: u32,
-    /// The result of [`Summary::since`], `i64::MAX` for `None`.
+    /// The Unix time in microseconds at which the worst problem, of others than freshness, began; `i64::MAX` if there
+    /// is none, or that is unknown.
     since: i64,
     pub(crate) namespace: NameId,
     pub(crate) name: NameId,
@@ -120,8 +121,8 @@ pub(crate) struct Summary {
 /// A pair as the list of a cluster shows it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ListedPair<'c> {
-    /// The `Arc` instead of a plain reference, of which the compiler may read before a condition needs it: most pairs
-    /// are decided by their summaries alone, and that read took two thirds of the time of a page.
+    /// An `Arc`, because the compiler may read through a plain reference before a condition needs it: most pairs are
+    /// decided by their summaries alone, and that read took two thirds of the time of a page.
     pub(crate) pair: &'c Arc<Pair>,
     pub(crate) summary: &'c Summary,
     pub(crate) class: &'c PairClass,

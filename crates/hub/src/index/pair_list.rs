@@ -8,7 +8,8 @@ use super::pair::Pair;
 /// The number of pairs in a part, except in the last one. Replacing a pair copies one part, and the list of parts.
 const PART: usize = 16;
 
-/// Pairs in an order. A copy shares all parts; replacing a pair then makes one part anew.
+/// Pairs in an order. A copy shares all parts; replacing a pair then makes one part anew. To insert or remove pairs, a
+/// new list is made.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PairList {
     parts: Vec<Arc<[Arc<Pair>]>>,

@@ -1,7 +1,7 @@
 //! The immutable state of a fleet that the index publishes for its readers.
 //!
-//! Each state shares unchanged parts with the one before: a report about one cluster copies only the list of that
-//! cluster's pairs, and the list of clusters.
+//! Each state shares unchanged parts with the one before: a report about one app copies only a part of the list of its
+//! cluster's pairs, their summaries, and the list of clusters.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -98,7 +98,8 @@ impl CalledClusters {
             }
         }
         for name in new.difference(&old) {
-            called.entry(name.clone()).or_default().push(place);
+            let places = called.entry(name.clone()).or_default();
+            places.insert(places.partition_point(|other| *other < place), place);
         }
     }
 }

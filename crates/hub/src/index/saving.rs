@@ -17,8 +17,9 @@ use crate::clock::{HubClock, HubTime};
 use crate::fleet::{FleetState, KnownCluster, Source, Tells};
 use crate::store::{ClusterRecord, PageQuery, PairId, PairRecord, PairTransition, Store, StoreError};
 
-/// The number of pairs that one read of the store returns.
-const PAGE: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
+/// The number of pairs that one read of the store returns. All of them are one value of SQLite, which holds 1 GB, and one
+/// pair with as long texts as a hub keeps takes 125 KB of it.
+const PAGE: NonZeroUsize = NonZeroUsize::new(4_000).unwrap();
 
 /// The number by which the first epoch of a run exceeds the greatest saved one. So many streams of a cluster may be
 /// opened while the store cannot be written, without the next run giving an epoch a second time.
@@ -65,7 +66,13 @@ impl FleetIndex {
                 }
             };
             let (added, read) = tokio::join!(adding, read);
-            fleet = added.map_err(|_| StoreError::Closed)?;
+            fleet = match added {
+                Ok(fleet) => fleet,
+                Err(error) => match error.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    Err(_) => return Err(StoreError::Closed),
+                },
+            };
             let Some((following, read)) = following.zip(read?) else { break };
             (query, page) = (following, read);
         }

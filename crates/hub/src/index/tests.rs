@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use taffrail_api::diff::KeyedRow;
 use taffrail_api::filter::SortField;
 use taffrail_api::hub::{AnswerState, PairState};
-use taffrail_api::report::{HalfBody, HalfSide, NotLive};
-use taffrail_api::{AppRow, ClusterRow};
+use taffrail_api::report::{ClusterReport, HalfBody, HalfSide, NotLive};
+use taffrail_api::{AppRow, ClusterRow, ErrorRow};
 use taffrail_apps::{Axis, ProblemSeverity, SyncState};
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
@@ -126,6 +126,63 @@ fn published_fleet_equals_a_naive_evaluation() {
     assert!(
         seen > 5_000 && dark > 1_000,
         "{seen} rows, {dark} of them not live, are too few to prove something"
+    );
+}
+
+#[test]
+fn followed_view_answers_as_one_that_is_made_anew() {
+    let (mut gaps, mut renamed) = (0, 0);
+    for seed in 0..40 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let fleet = SampleFleet::new();
+        CLUSTERS.iter().take(3).for_each(|cluster| fleet.open(cluster, "observer"));
+        for step in 0..100 {
+            disturb(&fleet, &mut random);
+            if random.u32(..4) == 0 {
+                let cluster = CLUSTERS[random.usize(..CLUSTERS.len())];
+                let name = [cluster, "blue", "green"][random.usize(..3)].to_owned();
+                let alias = [None, Some("blue"), Some("prod")][random.usize(..3)].map(str::to_owned);
+                let (scope, reason, message) = ("apps".to_owned(), "Forbidden".to_owned(), String::new());
+                let error = ErrorRow { cluster: name.clone(), scope, reason, message };
+                let errors = if random.bool() { vec![error] } else { Vec::new() };
+                let edit = |facts: &mut ClusterReport| {
+                    facts.name = name;
+                    facts.aliases.extend(alias);
+                };
+                fleet.facts(cluster, "observer", edit, errors);
+            }
+            if random.bool() {
+                continue;
+            }
+            fleet.index.publish();
+            fleet.pass(random.u64(..3) * 20);
+            let view = fleet.index.view();
+            let anew = FleetView::new(Arc::clone(view.fleet()), view.moment());
+            let mut filters = vec![AppFilter::default()];
+            for name in CLUSTERS.into_iter().chain(["blue", "green", "prod", "none"]) {
+                let called: BTreeSet<Place> = view.called(name).collect();
+                let named = view.fleet().all().filter(|(_, cluster)| anew.is_called(cluster, name));
+                let named: BTreeSet<Place> = named.map(|(place, _)| place).collect();
+                assert_eq!(called, named, "seed {seed}, step {step}, {name}");
+                renamed += usize::from(!CLUSTERS.contains(&name)) * named.len();
+                filters.push(AppFilter { clusters: vec![name.to_owned()], ..AppFilter::default() });
+            }
+            for filter in &filters {
+                let answer = |view: &FleetView| (view.coverage(filter), view.errors_of(filter));
+                let (found, expected) = (answer(&view), answer(&anew));
+                assert_eq!(found, expected, "seed {seed}, step {step}, {:?}", filter.clusters);
+                gaps += found.0.missing.len();
+            }
+            let all: Vec<_> = view.fleet().all().map(|(place, cluster)| (place, &cluster.pairs)).collect();
+            assert_eq!(view.fleet().pairs, all.iter().map(|(_, pairs)| pairs.pairs.len()).sum::<usize>());
+            assert_eq!(view.fleet().strays, all.iter().map(|(_, pairs)| pairs.strays).sum::<usize>());
+            let hosts = all.iter().filter(|(_, pairs)| pairs.guests > 0).map(|(place, _)| *place);
+            assert_eq!(*view.fleet().hosts, hosts.collect(), "seed {seed}, step {step}");
+        }
+    }
+    assert!(
+        gaps > 1_000 && renamed > 1_000,
+        "{gaps} gaps and {renamed} names are too few to prove something"
     );
 }
 

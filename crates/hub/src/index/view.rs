@@ -133,8 +133,8 @@ impl FleetView {
     }
 
     /// Makes the view of the publication that follows the one of this view. `touched` has the places at which `fleet`
-    /// has another cluster, or another report of one, than the fleet of this view. Looks at these alone, unless any
-    /// source turns meanwhile without a report.
+    /// has another cluster, or another report of one, than the fleet of this view. Looks at these alone, unless a source
+    /// turns meanwhile without a report, or there are other sources.
     pub(crate) fn next(&self, fleet: Arc<PublishedFleet>, moment: HubTime, touched: &[Place]) -> FleetView {
         let number = Some(self.number.unwrap_or_default() + 1);
         let has_other_sources = |place: &Place| {
@@ -242,8 +242,7 @@ impl FleetView {
 
     /// Returns the freshness of the cluster at `place` by its source with this index; lost if there is no such source.
     fn state(&self, place: Place, source: u16) -> FreshnessState {
-        let first = self.first.get(place);
-        let state = first.and_then(|first| self.states.get(first + usize::from(source)));
+        let state = self.states_of(place).get(usize::from(source));
         state.map_or(FreshnessState::Lost, |state| state.cluster)
     }
 
@@ -402,8 +401,8 @@ impl FleetView {
         cluster.id.0 == name || facts.is_some_and(is_name)
     }
 
-    /// Iterates over the places of the clusters that have the identity `name`, or, by their best sources, the name or an
-    /// alias `name`.
+    /// Iterates over the places of the clusters that have the identity `name`, first, or, by their best sources, the name
+    /// or an alias `name`, the first opened first.
     pub(crate) fn called(&self, name: &str) -> impl Iterator<Item = Place> {
         let identified = self.fleet.places.get(&ClusterId(name.to_owned())).copied();
         let named = self.fleet.called.places(name).iter().copied().filter(move |it| Some(*it) != identified);

@@ -18,6 +18,9 @@ use crate::store::{
 /// The greatest number of rows in one statement; more are saved by several.
 const MAX_ROWS: usize = 10_000;
 
+/// The greatest number of rows of details in one statement: each has up to about 125 KB, and a value of SQLite 1 GB.
+const MAX_DETAILS: usize = 2_000;
+
 /// The columns of a row of `summaries`, in its order.
 pub(super) type Summary = [Option<i64>; 22];
 
@@ -355,7 +358,7 @@ impl RowsToSave {
             let statement = "DELETE FROM details WHERE pair IN (SELECT value FROM json_each(?1))";
             run(connection, statement, encode(&pairs)?).await?;
         }
-        for rows in self.details.chunks(MAX_ROWS) {
+        for rows in self.details.chunks(MAX_DETAILS) {
             let statement = "INSERT OR REPLACE INTO details (pair, detail)
                  SELECT value ->> 0, value ->> 1 FROM json_each(?1)";
             run(connection, statement, encode(&rows)?).await?;
