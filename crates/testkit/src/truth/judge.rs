@@ -5,6 +5,7 @@
 //! paused Deployment, for which `kubectl rollout status` waits forever, is complete while all its replicas are
 //! available and of one ReplicaSet: then nothing is in progress and nothing is missing.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -46,19 +47,31 @@ const HARD: [&str; 6] = [
 ];
 
 /// Returns the states that Kubernetes itself gives an app in `worlds`, the objects at each of a number of moments in
-/// their order: by the app's object of one moment with its ReplicaSets and Pods of the same moment or of a later one.
+/// their order: by the objects of each moment, and by the app's object of one moment with Pods that began to fail at a
+/// later one.
 pub(super) fn states(kind: Kind, name: &str, worlds: &[World]) -> Vec<State> {
-    let version = |world: &World| world.get(kind, name).map(Arc::as_ptr);
     let mut states: Vec<State> = Vec::new();
-    for (at, world) in worlds.iter().enumerate() {
-        if at > 0 && version(&worlds[at - 1]) == version(world) {
-            continue;
+    let mut add = |state: State| {
+        if !states.contains(&state) {
+            states.push(state);
         }
-        for later in worlds.iter().skip(at) {
-            let state = state(kind, world.get(kind, name), later);
-            if !states.contains(&state) {
-                states.push(state);
-            }
+    };
+    let mut objects: Vec<Option<&Arc<Value>>> = Vec::new();
+    let mut is_hard: HashMap<*const Value, bool> = HashMap::new();
+    let mut before: HashSet<*const Value> = HashSet::new();
+    for world in worlds {
+        let pods = world.of_kind(Kind::Pod);
+        let failing =
+            pods.filter(|pod| *is_hard.entry(Arc::as_ptr(pod)).or_insert_with(|| hard(pod).is_some()));
+        let failing: HashSet<*const Value> = failing.map(Arc::as_ptr).collect();
+        if !failing.is_subset(&before) {
+            objects.iter().for_each(|object| add(state(kind, *object, world)));
+        }
+        before = failing;
+        let object = world.get(kind, name);
+        add(state(kind, object, world));
+        if objects.last().map(|last| last.map(Arc::as_ptr)) != Some(object.map(Arc::as_ptr)) {
+            objects.push(object);
         }
     }
     states

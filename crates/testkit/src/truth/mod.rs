@@ -3,9 +3,8 @@
 //!
 //! kubectl reads the same objects before and after a look, and watches record the states of these, their ReplicaSets
 //! and their Pods at each moment in between. A look is right if it matches one of these moments, or an app's object of
-//! one moment with its ReplicaSets and Pods of a later one: Taffrail lists an app's objects first, and then what
-//! belongs to them. So a state that changed during the look is no excuse for a wrong one, and a right one cannot be
-//! disputed.
+//! one moment with Pods that began to fail at a later one: Taffrail lists an app's objects first, and then what belongs
+//! to them. So a state that changed during the look is no excuse for a wrong one, and a right one cannot be disputed.
 
 mod judge;
 mod scenes;
