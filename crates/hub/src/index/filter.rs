@@ -239,10 +239,7 @@ impl FleetView {
         &self,
         filter: &AppFilter,
     ) -> impl Iterator<Item = (Place, &Arc<PublishedCluster>)> {
-        let some = filter.places(self);
-        let all = some.is_none().then(|| self.fleet().all());
-        let cluster = |place| Some((place, self.fleet().cluster(place)?));
-        all.into_iter().flatten().chain(some.into_iter().flatten().filter_map(cluster))
+        self.fleet().among(filter.places(self))
     }
 }
 
@@ -259,12 +256,9 @@ impl PreparedFilter<'_> {
         &'p self,
         view: &'v FleetView,
     ) -> impl Iterator<Item = InCluster<'p, 'v>> + use<'p, 'v> {
-        let fleet = view.fleet();
         // A pair whose target the fleet does not have may be in the list of any cluster.
-        let some = self.places.as_ref().filter(|_| fleet.strays == 0);
-        let all = some.is_none().then(|| fleet.all());
-        let some = some.into_iter().flatten().filter_map(|place| Some((*place, fleet.cluster(*place)?)));
-        let clusters = all.into_iter().flatten().chain(some);
+        let places = self.places.as_ref().filter(|_| view.fleet().strays == 0);
+        let clusters = view.fleet().among(places.map(|places| places.iter().copied()));
         clusters.filter_map(move |(place, cluster)| self.within(view, place, cluster))
     }
 

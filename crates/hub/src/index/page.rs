@@ -287,9 +287,10 @@ impl FleetView {
                 is_cut |= is_full;
                 if !is_full {
                     best.push((position, HeapPair(listed)));
-                } else if best.peek().is_some_and(|(last, _)| *last > position) {
-                    best.pop();
-                    best.push((position, HeapPair(listed)));
+                } else if best.peek().is_some_and(|(last, _)| *last > position)
+                    && let Some(mut last) = best.peek_mut()
+                {
+                    *last = (position, HeapPair(listed));
                 }
             }
         }

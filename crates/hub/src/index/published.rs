@@ -156,6 +156,16 @@ impl PublishedFleet {
         self.clusters.iter().enumerate().filter_map(|(place, cluster)| Some((place, cluster.as_ref()?)))
     }
 
+    /// Iterates over the clusters at `places`, or over all, with their places.
+    pub(crate) fn among<P: IntoIterator<Item = Place>>(
+        &self,
+        places: Option<P>,
+    ) -> impl Iterator<Item = (Place, &Arc<PublishedCluster>)> + use<'_, P> {
+        let all = places.is_none().then(|| self.all());
+        let some = places.into_iter().flatten().filter_map(|place| Some((place, self.cluster(place)?)));
+        all.into_iter().flatten().chain(some)
+    }
+
     /// Iterates over the clusters at `places`, and those that show pairs of other clusters, each once.
     pub(crate) fn with_hosts(
         &self,
