@@ -1,0 +1,3 @@
+export default function Matrix() {
+  return <div class="view" />;
+}
