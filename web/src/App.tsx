@@ -62,7 +62,7 @@ export function App() {
           <Note kind="error" title="This view failed to draw." action={<button type="button" class="button" onClick={reset}>Draw it again</button>}>{String(error)}</Note>
         )}>
           <Suspense>
-            <Switch fallback={<Note kind="quiet" title="No view has this address." action={<a class="button" href="/">Needs attention</a>} />}>
+            <Switch fallback={<Nowhere />}>
               <Match when={path() === "/"}><Attention /></Match>
               <Match when={path() === "/apps"}><Apps /></Match>
               <Match when={path() === "/clusters"}><Clusters /></Match>
@@ -79,3 +79,10 @@ export function App() {
 }
 
 const isDark = () => getComputedStyle(document.documentElement).colorScheme.includes("dark") && (theme() === "dark" || matchMedia("(prefers-color-scheme: dark)").matches) && theme() !== "light";
+
+const Nowhere = () => (
+  <div class="view">
+    <h1>No view has this address.</h1>
+    <p><a class="button" href="/">Needs attention</a></p>
+  </div>
+);

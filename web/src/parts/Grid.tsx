@@ -7,6 +7,8 @@ export interface GridColumn {
   name: string;
   title: string;
   isNumber?: boolean;
+  /** True for a column that needs no title but for readers. */
+  isSilent?: boolean;
   /** Set where a header sorts: whether its order is the present one, and what a click does. */
   sort?: { isActive: boolean; by: () => void } | undefined;
 }
@@ -78,7 +80,7 @@ export function Grid(props: Props) {
           {(column) => (
             <div class="cell" data-column={column.name} role="columnheader" classList={{ num: !!column.isNumber }}
               aria-sort={column.sort?.isActive ? "other" : undefined}>
-              <Show when={column.sort} fallback={column.title}>
+              <Show when={column.sort} fallback={<span classList={{ reader: !!column.isSilent }}>{column.title}</span>}>
                 {(sort) => (
                   <button type="button" class="plain sort" data-active={sort().isActive} onClick={() => sort().by()}>
                     {column.title}<Show when={sort().isActive}><span aria-hidden="true"> ↓</span></Show>

@@ -21,7 +21,7 @@ export function StatusMark(props: { health: Status; effective: Status; freshness
       <Glyph status={props.effective} freshness={freshness()} />
       <span class="mark-word">{word()}</span>
       <Show when={isPast()}><span class="reader">, {freshness() === "lost" ? "lost" : "stale"}</span></Show>
-      <Show when={props.suspended}><span class="tag" title="Suspended in its delivery tool">suspended</span></Show>
+      <Show when={props.suspended}><span class="mark-suspended" title="Suspended in its delivery tool"><SyncGlyph state="Suspended" /><span class="reader">suspended</span></span></Show>
     </span>
   );
 }

@@ -18,6 +18,8 @@ export function Menu(props: {
   /** Called when the list opens, to read what it offers. */
   onOpen?: () => void;
   isSingle?: boolean;
+  /** True while what is chosen is the standard, which needs no emphasis. */
+  isQuiet?: boolean;
   note?: string | undefined;
 }) {
   const id = createUniqueId();
@@ -54,7 +56,7 @@ export function Menu(props: {
 
   return (
     <div class="menu" ref={box} onKeyDown={onKeyDown}>
-      <button type="button" class="chip menu-button" data-on={props.chosen.length > 0} aria-haspopup="menu" aria-expanded={isOpen()} aria-controls={id} onClick={toggle}>
+      <button type="button" class="chip menu-button" data-on={props.chosen.length > 0 && !props.isQuiet} aria-haspopup="menu" aria-expanded={isOpen()} aria-controls={id} onClick={toggle}>
         <span>{props.label}</span>
         <Show when={props.chosen.length}>
           <span class="chip-value clip">{props.chosen.map((one) => props.choices?.find((choice) => choice.value === one)?.label ?? one).join(", ")}</span>

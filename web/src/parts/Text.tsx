@@ -28,3 +28,14 @@ export function Name(props: { value: string; class?: string }) {
     </bdi>
   );
 }
+
+/** The key of an app: the part by which people call it, then where it comes from. */
+export function Key(props: { value: string }) {
+  const cut = () => props.value.lastIndexOf("/");
+  return (
+    <span class="key" title={plain(props.value)}>
+      <bdi class="strong clip">{plain(props.value.slice(cut() + 1))}</bdi>
+      <Show when={cut() > 0}><bdi class="muted clip key-from">{plain(props.value.slice(0, cut()))}</bdi></Show>
+    </span>
+  );
+}

@@ -40,7 +40,7 @@ function Fresh() {
   };
   const n = (state: FreshnessState) => clusters()?.[state] ?? 0;
   return (
-    <a class="fresh" href="/clusters?status=Unknown" title={words()} aria-label={words()} data-link={link()}>
+    <a class="fresh" href="/clusters?status=Unknown" title={words()} data-link={link()}>
       <Show when={!hubAway()} fallback={<span class="mark" data-fresh="lost"><FreshGlyph state="lost" /> hub away</span>}>
         <For each={FRESHNESS}>
           {(state) => (
@@ -50,6 +50,7 @@ function Fresh() {
           )}
         </For>
       </Show>
+      <span class="reader"> clusters; list those that are not live</span>
     </a>
   );
 }

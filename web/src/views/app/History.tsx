@@ -7,10 +7,10 @@ import { hubNow } from "../../lib/clock";
 import { refText } from "../../lib/refs";
 import { clockTime, exact, shortRevision } from "../../lib/text";
 import { Age } from "../../parts/Age";
-import { Glyph, SyncGlyph } from "../../parts/Glyph";
+import { SyncGlyph } from "../../parts/Glyph";
 import { ErrorNote, Loading } from "../../parts/Notes";
 import { Text } from "../../parts/Text";
-import { changeWords } from "../attention/Changes";
+import { ChangeGlyph, ChangeWords } from "../attention/Changes";
 
 type Sync = Extract<HistoryRow, { type: "sync" }>;
 type Transition = Extract<HistoryRow, { type: "transition" }>;
@@ -48,8 +48,7 @@ export default function History(props: { app: AppRef }) {
                       <Match when={item.type === "transition" && (item as Transition)}>
                         {(change) => (
                           <p class="step-head">
-                            <Show when={change().after} fallback={<Glyph status="NotFound" />}>{(after) => <Glyph status={after().effective} />}</Show>
-                            <span class="muted">{changeWords(change()).from} →</span> <span class="strong">{changeWords(change()).to}</span>
+                            <ChangeGlyph change={change()} /> <span><ChangeWords change={change()} /></span>
                           </p>
                         )}
                       </Match>

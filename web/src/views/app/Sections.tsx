@@ -16,9 +16,9 @@ export function Sections(props: { row: AppRow }) {
   return (
     <div class="sections">
       <section class="block">
-        <h3>Declared</h3>
+        <h2>Declared</h2>
         <dl class="facts">
-          <div><dt>Revision</dt><dd class="mono" title={sync().desired ?? ""}>{shortRevision(sync().desired) || <span class="muted">not known</span>}</dd></div>
+          <div><dt>Revision</dt><dd class="mono revision-value" title={sync().desired ?? ""}><span class="clip">{shortRevision(sync().desired) || <span class="muted">not known</span>}</span></dd></div>
           <Fact name={row().source?.kind ?? "Source"} value={row().source?.url ?? row().source?.name} />
           <Fact name="Path" value={row().source?.path} />
           <Fact name="Follows" value={row().source?.reference} />
@@ -26,9 +26,9 @@ export function Sections(props: { row: AppRow }) {
         </dl>
       </section>
       <section class="block">
-        <h3>Running</h3>
+        <h2>Running</h2>
         <dl class="facts">
-          <div><dt>Revision</dt><dd class="mono" title={sync().applied ?? ""}>{shortRevision(sync().applied) || <span class="muted">not known</span>}<Show when={isBehind()}><span class="tag">behind</span></Show></dd></div>
+          <div><dt>Revision</dt><dd class="mono revision-value" title={sync().applied ?? ""}><span class="clip">{shortRevision(sync().applied) || <span class="muted">not known</span>}</span><Show when={isBehind()}><span class="tag">behind</span></Show></dd></div>
           <div><dt>Sync</dt><dd><SyncMark sync={sync()} /></dd></div>
           <Show when={sync().lastSuccess}><div><dt>Last success</dt><dd><Age since={sync().lastSuccess} suffix=" ago" /></dd></div></Show>
           <div><dt>Objects</dt><dd>{number(row().objects)} <CountList counts={row().counts} /></dd></div>
@@ -36,7 +36,7 @@ export function Sections(props: { row: AppRow }) {
         <Bar counts={row().counts} />
       </section>
       <section class="block">
-        <h3>In the way <Show when={row().problems?.length}><span class="muted">{row().problems?.length}</span></Show></h3>
+        <h2>In the way <Show when={row().problems?.length}><span class="muted">{row().problems?.length}</span></Show></h2>
         <ul class="problems">
           <For each={row().problems ?? []} fallback={<li class="muted">Nothing.</li>}>
             {(problem) => (

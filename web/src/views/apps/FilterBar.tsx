@@ -15,7 +15,8 @@ import { type FilterName, type Filters, GROUPS, SORTS, toAddress, toParams } fro
 const TYPED_FOR = 200;
 const MOST_CHOICES = 200;
 
-export function FilterBar(props: { filters: Filters }) {
+/** With `isPlain` it neither groups nor sorts. */
+export function FilterBar(props: { filters: Filters; isPlain?: boolean }) {
   const values = (name: FilterName) => props.filters[name] ?? [];
   const set = (name: FilterName, next: readonly string[]) => go(withQuery({ [name]: toAddress(name, next) }));
   const toggle = (name: FilterName, value: string) =>
@@ -58,14 +59,22 @@ export function FilterBar(props: { filters: Filters }) {
       <Show when={Object.keys(props.filters).length}>
         <button type="button" class="plain link" onClick={() => go(withQuery(Object.fromEntries(Object.keys(props.filters).map((name) => [name, undefined]))))}>Clear</button>
       </Show>
+      <Show when={!props.isPlain}><Arrange /></Show>
+    </div>
+  );
+}
+
+function Arrange() {
+  return (
+    <>
       <span class="grow" />
       <Menu label="Group" isSingle chosen={param("group-by") ? [param("group-by") ?? ""] : []} choices={Object.entries(GROUPS).map(([value, label]) => ({ value, label }))}
         choose={(value) => go(withQuery({ "group-by": param("group-by") === value ? undefined : value }))} />
       <Show when={!param("group-by")}>
-        <Menu label="Sort" isSingle chosen={[param("sort") ?? "status"]} choices={Object.entries(SORTS).map(([value, label]) => ({ value, label }))}
+        <Menu label="Sort" isSingle isQuiet={!param("sort")} chosen={[param("sort") ?? "status"]} choices={Object.entries(SORTS).map(([value, label]) => ({ value, label }))}
           choose={(value) => go(withQuery({ sort: value === "status" ? undefined : value }))} />
       </Show>
-    </div>
+    </>
   );
 }
 

@@ -8,7 +8,7 @@ import { withQuery } from "../../lib/router";
 import { number } from "../../lib/text";
 import { spaced, statusWord } from "../../lib/words";
 import { Age } from "../../parts/Age";
-import { Glyph } from "../../parts/Glyph";
+import { Glyph, SyncGlyph } from "../../parts/Glyph";
 import { Text } from "../../parts/Text";
 
 const READ = 60;
@@ -26,14 +26,41 @@ function wordOf(state: PairState | null | undefined): string {
   return statusWord(state.effective);
 }
 
-/** The words for what changed: the health if that did, else the sync. */
-export function changeWords(change: Pick<AppChange, "before" | "after">): { from: string; to: string } {
-  const { before, after } = change;
-  const health = { from: before ? wordOf(before) : "new", to: wordOf(after) };
-  if (!before || !after || health.from !== health.to) return health;
-  if (before.sync !== after.sync) return { from: spaced(before.sync), to: spaced(after.sync) };
-  return { from: before.problem ?? "no problem", to: after.problem ?? "no problem" };
+interface Words {
+  axis: "health" | "sync" | "problem";
+  from: string;
+  to: string;
 }
+
+/** The words for what changed: the health if that did, else the sync, else the worst problem. */
+export function changeWords(change: Pick<AppChange, "before" | "after">): Words {
+  const { before, after } = change;
+  const health: Words = { axis: "health", from: before ? wordOf(before) : "new", to: wordOf(after) };
+  if (!before || !after || health.from !== health.to) return health;
+  if (before.sync !== after.sync) return { axis: "sync", from: spaced(before.sync), to: spaced(after.sync) };
+  return { axis: "problem", from: before.problem ?? "none", to: after.problem ?? "none" };
+}
+
+/** The mark of a change, on the axis that changed. */
+export function ChangeGlyph(props: { change: Pick<AppChange, "before" | "after"> }) {
+  const after = () => props.change.after;
+  const freshness = (problem: string | null) => (problem === "lost" || problem === "stale" ? problem : undefined);
+  return (
+    <Show when={after()} fallback={<Glyph status="NotFound" />}>
+      {(state) => (
+        <Show when={changeWords(props.change).axis !== "health"} fallback={<Glyph status={state().effective} freshness={freshness(state().problem)} />}>
+          <SyncGlyph state={changeWords(props.change).axis === "problem" ? (state().problem ? "OutOfSync" : "Synced") : state().sync} />
+        </Show>
+      )}
+    </Show>
+  );
+}
+
+/** The words of a change after its axis, which is left out of the health. */
+export const ChangeWords = (props: { change: Pick<AppChange, "before" | "after"> }) => {
+  const words = () => changeWords(props.change);
+  return <>{words().axis === "health" ? "" : `${words().axis} `}{words().from} → {words().to}</>;
+};
 
 function lines(changes: AppChange[]): Line[] {
   const all: Line[] = [];
@@ -61,24 +88,19 @@ export function Changes(props: { scope: string[] }) {
           <h2 class="section-head">Changed lately</h2>
           <ul class="changes">
             <For each={data().items.slice(0, SHOWN)} fallback={<li class="muted">Nothing since the hub began to run.</li>}>
-              {(line) => {
-                const words = () => changeWords(line.change);
-                return (
+              {(line) => (
                   <li>
                     <a class="change" href={href(line.change)}>
-                      <Show when={line.change.after} fallback={<Glyph status="NotFound" />}>
-                        {(after) => <Glyph status={after().effective} freshness={after().problem === "lost" ? "lost" : after().problem === "stale" ? "stale" : undefined} />}
-                      </Show>
+                      <ChangeGlyph change={line.change} />
                       <span class="change-what">
                         <span class="clip"><span class="strong"><Text value={line.change.name} /></span> <span class="muted"><Text value={line.change.cluster} /></span>
                           <Show when={line.count > 1}><span class="muted"> and {number(line.count - 1)} more</span></Show></span>
-                        <span class="muted clip">{words().from} → {words().to}</span>
+                        <span class="muted clip"><ChangeWords change={line.change} /></span>
                       </span>
                       <span class="muted"><Age since={line.change.at} /></span>
                     </a>
                   </li>
-                );
-              }}
+              )}
             </For>
           </ul>
         </section>

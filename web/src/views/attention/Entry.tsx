@@ -60,7 +60,7 @@ export function Entry(props: { entry: AttentionEntry & { id: string }; fleet: nu
               <Show when={entry().object} fallback={<span class="strong">{keyName(entry().keys[0] ?? "")}</span>}>
                 {(object) => <><span class="muted">{object().kind}</span> <span class="strong"><Text value={object().name} /></span></>}
               </Show>
-              <span class="entry-state" data-severity={entry().severity}>
+              <span class="entry-state" data-severity={entry().severity} data-status={entry().axis === "health" ? statusOf(entry()) : undefined}>
                 <span class="reader">{SEVERITY_WORDS[entry().severity]}: </span>
                 {entry().axis === "health" ? entry().state : `${entry().axis} ${spaced(entry().state).toLowerCase()}`}
               </span>

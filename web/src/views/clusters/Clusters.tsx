@@ -58,7 +58,7 @@ export function Clusters() {
     { name: "cluster", title: "Cluster", sort: by("name") },
     { name: "status", title: "Worst app", sort: by("status") },
     { name: "message", title: "Message" },
-    { name: "bar", title: "" },
+    { name: "bar", title: "Shares", isSilent: true },
     { name: "counts", title: "Apps by status" },
     { name: "seen", title: "Seen", isNumber: true },
     { name: "version", title: "Version" },
@@ -82,7 +82,7 @@ export function Clusters() {
           </For>
         </div>
         <span class="grow" />
-        <Menu label="Sort" isSingle chosen={[sort()]} choices={[{ value: "status", label: "Worst first" }, { value: "name", label: "Name" }]}
+        <Menu label="Sort" isSingle chosen={[sort()]} isQuiet={!param("sort")} choices={[{ value: "status", label: "Worst first" }, { value: "name", label: "Name" }]}
           choose={(value) => go(withQuery({ sort: value === "status" ? undefined : value }))} />
       </div>
       <Show when={wrong() && wrong() === status()}>
@@ -123,7 +123,7 @@ function Row(props: { row: ClusterRow }) {
       </Cell>
       <Cell column="bar"><Bar counts={row().counts} /></Cell>
       <Cell column="counts"><CountList counts={row().counts} /></Cell>
-      <Cell column="seen" class="num muted"><Show when={row().freshness.state === "live"} fallback={<Age since={row().freshness.observedAt} />}>now</Show></Cell>
+      <Cell column="seen" class="num muted"><Show when={row().freshness.state === "live"} fallback={<Age since={row().freshness.observedAt} />}><span class="seen-now">now</span></Show></Cell>
       <Cell column="version" class="muted"><span class="clip">{row().version}</span></Cell>
     </>
   );

@@ -1,1 +1,0 @@
-import{J as e}from"./index-BpiWWCmm.js";var t=e(`<div class=view>`);function n(){return t()}export{n as default};
