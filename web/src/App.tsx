@@ -1,6 +1,6 @@
 import { createEffect, ErrorBoundary, lazy, Match, Show, Suspense, Switch } from "solid-js";
 import { useKeys } from "./lib/keys";
-import { hubAway } from "./lib/live";
+import { hubAway } from "./live/live";
 import { rail, setTheme, theme } from "./lib/prefs";
 import { parseRef } from "./lib/refs";
 import { afterMove, go, param, place } from "./lib/router";
@@ -69,6 +69,9 @@ export function App() {
               <Match when={path() === "/matrix"}><Matrix /></Match>
               <Match when={shownApp()}>{(ref) => <AppPage app={ref()} isPage />}</Match>
             </Switch>
+          </Suspense>
+          {/* A boundary of its own, so that the list stays, with its focus, while the drawer's code is read. */}
+          <Suspense>
             <Show when={!shownApp() && parseRef(param("app"), param("home"))}>{(ref) => <AppPage app={ref()} isPage={false} />}</Show>
           </Suspense>
         </ErrorBoundary>

@@ -8,15 +8,15 @@ import "./styles/views.css";
 import "./styles/app.css";
 import { App } from "./App";
 import { startKeys } from "./lib/keys";
-import { startLive } from "./lib/live";
+import { startLive } from "./live/live";
 import { takeLinks } from "./lib/router";
 import { openSession } from "./lib/session";
 
 const root = document.getElementById("root");
 // The session comes first: what is asked before it would be refused.
-void openSession().then(() => {
+void openSession().then((isNew) => {
   takeLinks();
   startKeys();
   if (root) render(() => <App />, root);
-  startLive();
+  startLive(isNew);
 });

@@ -26,6 +26,8 @@ const [ended, setEnded] = createSignal(false);
 /** True once the hub has refused the session; only a new address from the command line opens another one. */
 export const sessionEnded = ended;
 export const endSession = () => setEnded(true);
+/** Another tab has opened a session, whose cookie is that of this tab, too. */
+export const resumeSession = () => setEnded(false);
 
 export function query(params: Params): string {
   const search = new URLSearchParams();

@@ -2,7 +2,7 @@
 import { createEffect, createSignal, on, onCleanup, untrack } from "solid-js";
 import { createStore, reconcile } from "solid-js/store";
 import { HubError } from "../api/client";
-import { link, version } from "./live";
+import { link, version } from "../live/live";
 
 export interface Answer<T> {
   /** The last answer to the present question; undefined before the first one. */

@@ -1,6 +1,6 @@
 // The command of the terminal that shows the same as a view.
 import type { AppRef } from "../api/client";
-import { refText } from "./refs";
+import { fullName } from "./refs";
 
 const SAFE = /^[\w@%+=:,./-]+$/;
 
@@ -33,4 +33,4 @@ export function listFlags(filters: Record<string, readonly string[]>): string[] 
 const VERBS: Record<string, string> = { objects: "tree", why: "explain", events: "events", history: "history", logs: "logs" };
 
 /** The command of one tab of an app, by the app's full name. */
-export const appCommand = (ref: AppRef, tab: string) => command(VERBS[tab] ?? "app", refText(ref));
+export const appCommand = (ref: AppRef, tab: string) => command(VERBS[tab] ?? "app", fullName(ref));

@@ -4,7 +4,7 @@ import { batch, createEffect, createSignal, on, onCleanup, untrack } from "solid
 import { createStore, reconcile } from "solid-js/store";
 import type { AnswerState, MissingCluster } from "../api/types";
 import { HubError } from "../api/client";
-import { link, version } from "./live";
+import { link, version } from "../live/live";
 
 export interface Page<R> {
   items: R[];

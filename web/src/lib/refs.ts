@@ -24,3 +24,6 @@ export const refOf = (row: Named): AppRef => ({
 
 /** A text that only this app in this cluster has. */
 export const rowId = (row: Named) => `${row.home}|${row.cluster}|${row.delivery}|${row.namespace}|${row.name}`;
+
+/** The full name by which commands and questions take the app, with its home where another cluster declares it. */
+export const fullName = (ref: AppRef) => refText(ref) + (ref.home ? `@${ref.home}` : "");

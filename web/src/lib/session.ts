@@ -2,14 +2,17 @@
 // read, and removed from the address before anything else, so that no history entry or copied address holds it.
 import { endSession, hub, HubError } from "../api/client";
 
-export async function openSession(): Promise<void> {
+/** True if this tab has opened a session. */
+export async function openSession(): Promise<boolean> {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (!token) return;
+  if (!token) return false;
   history.replaceState(null, "", location.pathname + location.search);
   try {
     await hub.session(token);
+    return true;
   } catch (error) {
     if (error instanceof HubError && (error.status === 401 || error.status === 403)) endSession();
-    // Else the hub is away; the live stream says so, and an earlier cookie may still do.
+    // Else the hub is away: the live stream says so, and an earlier cookie may still do.
+    return false;
   }
 }

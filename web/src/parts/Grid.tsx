@@ -27,8 +27,6 @@ interface Props {
   isOpen: (index: number) => boolean;
   open: (index: number) => void;
   nearEnd?: () => void;
-  /** Shown after the last row. */
-  after?: JSX.Element;
   /** A text that changes when the list is another one: it then starts at its top. */
   reset?: string;
   onRange?: (first: number, last: number) => void;
@@ -104,7 +102,6 @@ export function Grid(props: Props) {
         </For>
       </div>
      </div>
-     {props.after}
     </div>
   );
 }

@@ -1,7 +1,7 @@
 // The three marks of a row: health, sync and freshness, each with its word.
 import { Show } from "solid-js";
 import type { Freshness, FreshnessState, Status, SyncRow } from "../api/types";
-import { hubAway } from "../lib/live";
+import { hubAway } from "../live/live";
 import { spaced, statusWord } from "../lib/words";
 import { FreshGlyph, Glyph, SyncGlyph } from "./Glyph";
 

@@ -3,7 +3,7 @@ import { createEffect, createSignal, For, type JSX, Match, on, onCleanup, Show, 
 import type { AnswerState, MissingCluster } from "../api/types";
 import { type HubError, sessionEnded } from "../api/client";
 import { hubNow } from "../lib/clock";
-import { awaySince, hubAway } from "../lib/live";
+import { awaySince, hubAway } from "../live/live";
 import { age, clockTime, count } from "../lib/text";
 import { command } from "../lib/command";
 import { Copy } from "./Copy";
@@ -72,6 +72,16 @@ export function CoverNote(props: { state: AnswerState | undefined; missing: Miss
     </>
   );
 }
+
+/** The foot of a list: how far the answer goes, and what else the list says of itself. */
+export const ListFoot = (props: Parameters<typeof CoverNote>[0] & { children?: JSX.Element }) => (
+  <footer class="list-foot">
+    <CoverNote state={props.state} missing={props.missing} omitted={props.omitted} />
+    <Show when={props.state === "complete" && !hubAway()}><span>Live; every cluster is covered.</span></Show>
+    <span class="grow" />
+    {props.children}
+  </footer>
+);
 
 export function ErrorNote(props: { error: HubError | undefined; what: string; retry?: () => void }) {
   const again = () => props.retry && <button type="button" class="button" onClick={() => props.retry?.()}>Try again</button>;

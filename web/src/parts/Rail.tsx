@@ -1,5 +1,5 @@
 import { For, Show } from "solid-js";
-import { clusters, counts, hubAway } from "../lib/live";
+import { clusters, counts, hubAway } from "../live/live";
 import { rail, setRail, setTheme, type Theme, theme } from "../lib/prefs";
 import { place } from "../lib/router";
 import { number } from "../lib/text";

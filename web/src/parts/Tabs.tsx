@@ -1,4 +1,4 @@
-import { createUniqueId, For, type JSX } from "solid-js";
+import { createEffect, createUniqueId, For, type JSX } from "solid-js";
 
 export interface Tab {
   name: string;
@@ -9,6 +9,11 @@ export interface Tab {
 export function Tabs(props: { label: string; tabs: Tab[]; chosen: string; choose: (name: string) => void; children: JSX.Element }) {
   const id = createUniqueId();
   let list!: HTMLDivElement;
+  // On a phone the chosen tab may stand beyond the edge.
+  createEffect(() => {
+    const tab = list.querySelector<HTMLElement>(`[data-tab="${props.chosen}"]`);
+    if (tab && tab.offsetLeft + tab.offsetWidth > list.clientWidth) list.scrollLeft = tab.offsetLeft - 24;
+  });
   function onKeyDown(event: KeyboardEvent) {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;

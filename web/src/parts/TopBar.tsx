@@ -1,6 +1,6 @@
 import { For, Show } from "solid-js";
 import type { FreshnessState } from "../api/types";
-import { clusters, hubAway, link } from "../lib/live";
+import { clusters, hubAway, link } from "../live/live";
 import { go, params, place, withQuery } from "../lib/router";
 import { number } from "../lib/text";
 import { FRESHNESS } from "../lib/words";

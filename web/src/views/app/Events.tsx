@@ -2,7 +2,7 @@
 import { For, Show } from "solid-js";
 import { type AppRef, hub } from "../../api/client";
 import { createAnswer } from "../../lib/answer";
-import { refText } from "../../lib/refs";
+import { fullName } from "../../lib/refs";
 import { number } from "../../lib/text";
 import { Age } from "../../parts/Age";
 import { ErrorNote, Loading } from "../../parts/Notes";
@@ -10,7 +10,7 @@ import { Name, Text } from "../../parts/Text";
 
 export default function Events(props: { app: AppRef }) {
   const [answer, again] = createAnswer(
-    () => refText(props.app),
+    () => fullName(props.app),
     async (name, signal) => {
       const data = await hub.events({ view: "events", name, since: null, perCluster: true, apps: { clusters: [props.app.cluster], namespace: null } }, signal);
       return { items: data.items.reverse().map((event) => ({ ...event, id: `${event.object.kind}/${event.object.name}/${event.reason}/${event.firstSeen ?? ""}` })) };

@@ -2,7 +2,7 @@
 import { For, Show } from "solid-js";
 import { type AppRef, hub } from "../../api/client";
 import { createAnswer } from "../../lib/answer";
-import { refText } from "../../lib/refs";
+import { fullName } from "../../lib/refs";
 import { go, param, withQuery } from "../../lib/router";
 import { count } from "../../lib/text";
 import { Glyph } from "../../parts/Glyph";
@@ -12,7 +12,7 @@ import { Name, Text } from "../../parts/Text";
 export default function Logs(props: { app: AppRef }) {
   const isPrevious = () => param("previous") === "1";
   const [answer, again] = createAnswer(
-    () => ({ what: refText(props.app), previous: isPrevious() }),
+    () => ({ what: fullName(props.app), previous: isPrevious() }),
     ({ what, previous }, signal) => hub.logs({ what, previous, clusters: [props.app.cluster], tail: 100 }, signal),
   );
   return (

@@ -3,7 +3,7 @@ import { createMemo, createSignal, For, Show } from "solid-js";
 import { type AppRef, hub } from "../../api/client";
 import type { TreeNode } from "../../api/types";
 import { createAnswer } from "../../lib/answer";
-import { refText } from "../../lib/refs";
+import { fullName } from "../../lib/refs";
 import { go, param, withQuery } from "../../lib/router";
 import { count, number } from "../../lib/text";
 import { statusWord } from "../../lib/words";
@@ -30,7 +30,7 @@ const isFoldedAtFirst = (node: TreeNode) => node.relation !== "app" && isWell(no
 
 export default function Objects(props: { app: AppRef }) {
   const [answer, again] = createAnswer(
-    () => refText(props.app),
+    () => fullName(props.app),
     async (name, signal) => {
       const data = await hub.tree({ view: "tree", name, status: null, compact: false, fold: true, apps: { clusters: [props.app.cluster], namespace: null } }, signal);
       return { root: data.items[0]?.root };

@@ -31,7 +31,7 @@ export function Sections(props: { row: AppRow }) {
           <div><dt>Revision</dt><dd class="mono revision-value" title={sync().applied ?? ""}><span class="clip">{shortRevision(sync().applied) || <span class="muted">not known</span>}</span><Show when={isBehind()}><span class="tag">behind</span></Show></dd></div>
           <div><dt>Sync</dt><dd><SyncMark sync={sync()} /></dd></div>
           <Show when={sync().lastSuccess}><div><dt>Last success</dt><dd><Age since={sync().lastSuccess} suffix=" ago" /></dd></div></Show>
-          <div><dt>Objects</dt><dd>{number(row().objects)} <CountList counts={row().counts} /></dd></div>
+          <div><dt>Objects</dt><dd class="objects-value"><span>{number(row().objects)}</span><CountList counts={row().counts} /></dd></div>
         </dl>
         <Bar counts={row().counts} />
       </section>

@@ -3,7 +3,7 @@ import { For, Show } from "solid-js";
 import { type AppRef, hub } from "../../api/client";
 import type { CauseStep, Change } from "../../api/types";
 import { createAnswer } from "../../lib/answer";
-import { refText } from "../../lib/refs";
+import { fullName } from "../../lib/refs";
 import { shortRevision } from "../../lib/text";
 import { Age } from "../../parts/Age";
 import { Copy } from "../../parts/Copy";
@@ -13,7 +13,7 @@ import { Name, Text } from "../../parts/Text";
 
 export default function Why(props: { app: AppRef }) {
   const [answer, again] = createAnswer(
-    () => refText(props.app),
+    () => fullName(props.app),
     async (name, signal) => {
       const data = await hub.explain({ view: "explain", names: [name], clusters: [props.app.cluster], namespace: null, contexts: false, logs: false, perCluster: true }, signal);
       return { explanation: data.items[0]?.explanation, differences: data.items[0]?.differences };

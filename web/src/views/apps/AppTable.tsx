@@ -1,7 +1,7 @@
 import { createEffect, on, Show } from "solid-js";
 import { hub, query } from "../../api/client";
 import type { AppRow } from "../../api/types";
-import { follow } from "../../lib/live";
+import { follow } from "../../live/live";
 import { createPaged } from "../../lib/paged";
 import { narrow } from "../../lib/prefs";
 import { refOf, refText, rowId } from "../../lib/refs";
@@ -11,7 +11,7 @@ import { deliveryWord } from "../../lib/words";
 import { Age } from "../../parts/Age";
 import { Cell, Grid, type GridColumn } from "../../parts/Grid";
 import { StatusMark, SyncMark } from "../../parts/Marks";
-import { Announce, CoverNote, ErrorNote, Loading } from "../../parts/Notes";
+import { Announce, ErrorNote, ListFoot, Loading } from "../../parts/Notes";
 import { Name, Text } from "../../parts/Text";
 import { type Filters, toParams } from "./filters";
 import { NoneFound } from "./NoneFound";
@@ -53,7 +53,6 @@ export function AppTable(props: { filters: Filters; sort: string; refuse: (name:
 
   return (
     <>
-      <CoverNote state={list.cover()?.state} missing={list.cover()?.missing} omitted={list.cover()?.missingOmitted} />
       <ErrorNote error={list.error()?.parameter ? undefined : list.error()} what="The list of apps" retry={() => void list.reorder()} />
       <Show when={list.moved()}>
         <p class="moved"><button type="button" class="button" onClick={() => void list.reorder()}>{count(list.moved(), "row")} changed place: show the new order</button></p>
@@ -67,13 +66,13 @@ export function AppTable(props: { filters: Filters; sort: string; refuse: (name:
         <Grid label="Apps" layout="apps-grid" columns={columns()} count={list.order().length} total={total()} rowHeight={rowHeight()}
           reset={JSON.stringify(question())} isOpen={(index) => { const row = at(index); return !!row && refText(refOf(row)) === opened(); }}
           open={(index) => { const row = at(index); if (row) go(href(row)); }} nearEnd={() => void list.more()} onRange={list.shows}
-          row={(index) => <Show when={at(index)}>{(row) => <Row row={row()} href={href(row())} />}</Show>}
-          after={
-            <Show when={total() > list.order().length}>
-              <p class="grid-end muted" role="status">{number(list.order().length)} of {count(total(), "app")} read; scroll for more. Rows beyond the first {PAGE} are read again every 10 s.</p>
-            </Show>
-          } />
+          row={(index) => <Show when={at(index)}>{(row) => <Row row={row()} href={href(row())} />}</Show>} />
       </Show>
+      <ListFoot state={list.cover()?.state} missing={list.cover()?.missing} omitted={list.cover()?.missingOmitted}>
+        <Show when={total() > list.order().length}>
+          <span class="grid-end">{number(list.order().length)} of {count(total(), "app")} read; scroll for more. Rows beyond the first {PAGE} are read again every 10 s.</span>
+        </Show>
+      </ListFoot>
     </>
   );
 }

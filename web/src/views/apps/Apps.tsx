@@ -3,7 +3,7 @@ import { createEffect, createSignal, on, Show } from "solid-js";
 import { hub } from "../../api/client";
 import { createAnswer } from "../../lib/answer";
 import { command, listFlags } from "../../lib/command";
-import { counts as fleetCounts, hubAway } from "../../lib/live";
+import { counts as fleetCounts, hubAway } from "../../live/live";
 import { go, param, withQuery } from "../../lib/router";
 import { count, number } from "../../lib/text";
 import { ViewCommand } from "../../parts/Notes";

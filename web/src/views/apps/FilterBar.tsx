@@ -3,7 +3,7 @@ import { createEffect, createSignal, For, on, onCleanup, Show } from "solid-js";
 import { hub } from "../../api/client";
 import type { StreamCounts } from "../../api/types";
 import { query } from "../../api/client";
-import { follow } from "../../lib/live";
+import { follow } from "../../live/live";
 import { go, param, withQuery } from "../../lib/router";
 import { number } from "../../lib/text";
 import { AXES, DELIVERY_IDS, deliveryWord, STATUSES, statusWord, SYNC_STATES } from "../../lib/words";

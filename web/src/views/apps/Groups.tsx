@@ -10,7 +10,7 @@ import { deliveryWord, statusWord } from "../../lib/words";
 import type { Status } from "../../api/types";
 import { Bar, CountList } from "../../parts/Bar";
 import { Cell, Grid } from "../../parts/Grid";
-import { CoverNote, ErrorNote, Loading } from "../../parts/Notes";
+import { ErrorNote, ListFoot, Loading } from "../../parts/Notes";
 import { Key, Text } from "../../parts/Text";
 import { type Filters, groupFilter, GROUPS, toParams } from "./filters";
 import { NoneFound } from "./NoneFound";
@@ -37,7 +37,6 @@ export function Groups(props: { by: string; filters: Filters; refuse: (name: str
   };
   return (
     <>
-      <CoverNote state={list.cover()?.state} missing={list.cover()?.missing} omitted={list.cover()?.missingOmitted} />
       <ErrorNote error={list.error()} what="The groups" retry={() => void list.reorder()} />
       <Show when={list.moved()}>
         <p class="moved"><button type="button" class="button" onClick={() => void list.reorder()}>{count(list.moved(), "row")} changed place: show the new order</button></p>
@@ -65,6 +64,7 @@ export function Groups(props: { by: string; filters: Filters; refuse: (name: str
             </Show>
           )} />
       </Show>
+      <ListFoot state={list.cover()?.state} missing={list.cover()?.missing} omitted={list.cover()?.missingOmitted} />
     </>
   );
 }

@@ -3,7 +3,7 @@ import { For, Show } from "solid-js";
 import { hub } from "../../api/client";
 import type { Attention as AttentionAnswer, AttentionEntry } from "../../api/types";
 import { createAnswer } from "../../lib/answer";
-import { clusters as clusterCounts, hubAway } from "../../lib/live";
+import { clusters as clusterCounts, hubAway } from "../../live/live";
 import { params } from "../../lib/router";
 import { hubNow } from "../../lib/clock";
 import { clockTime, count, number } from "../../lib/text";

@@ -3,7 +3,7 @@ import { createSignal, For, Show } from "solid-js";
 import { hub } from "../../api/client";
 import type { ClusterRow, Status } from "../../api/types";
 import { command, listFlags } from "../../lib/command";
-import { clusters as counts, hubAway } from "../../lib/live";
+import { clusters as counts, hubAway } from "../../live/live";
 import { createPaged } from "../../lib/paged";
 import { narrow } from "../../lib/prefs";
 import { go, param, withQuery } from "../../lib/router";
@@ -15,7 +15,7 @@ import { Glyph } from "../../parts/Glyph";
 import { Cell, Grid, type GridColumn } from "../../parts/Grid";
 import { FreshMark, StatusMark } from "../../parts/Marks";
 import { Menu } from "../../parts/Menu";
-import { CoverNote, ErrorNote, Loading, Note, ViewCommand } from "../../parts/Notes";
+import { ErrorNote, ListFoot, Loading, Note, ViewCommand } from "../../parts/Notes";
 import { Name, Text } from "../../parts/Text";
 import { FilterText } from "../apps/FilterBar";
 import { ClusterDrawer } from "./ClusterDrawer";
@@ -88,7 +88,6 @@ export function Clusters() {
       <Show when={wrong() && wrong() === status()}>
         <ul class="refused" role="alert"><li><span class="strong">The filter Status is left out:</span> '{status()}' is not a status. <button type="button" class="plain link" onClick={() => go(withQuery({ status: undefined }), { replace: true })}>Remove it</button></li></ul>
       </Show>
-      <CoverNote state={list.cover()?.state} missing={list.cover()?.missing.filter((one) => one.state !== "stale")} omitted={list.cover()?.missingOmitted} />
       <ErrorNote error={list.error()} what="The list of clusters" retry={() => void list.reorder()} />
       <Show when={list.moved()}>
         <p class="moved"><button type="button" class="button" onClick={() => void list.reorder()}>{count(list.moved(), "row")} changed place: show the new order</button></p>
@@ -104,6 +103,7 @@ export function Clusters() {
           open={(index) => { const row = at(index); if (row) go(withQuery({ open: row.name })); }}
           row={(index) => <Show when={at(index)}>{(row) => <Row row={row()} />}</Show>} />
       </Show>
+      <ListFoot state={list.cover()?.state} missing={list.cover()?.missing} omitted={list.cover()?.missingOmitted} />
       <Show when={param("open")}>{(name) => <ClusterDrawer name={name()} />}</Show>
     </div>
   );

@@ -29,7 +29,9 @@ export function Board(props: { data: MatrixData; cell: number }) {
   const [scroll, setScroll] = createSignal({ left: 0, top: 0 });
   const [cursor, setCursor] = createSignal<Place>();
   const [hover, setHover] = createSignal<Place>();
-  const side = () => (size().width < 600 ? 110 : Math.min(320, Math.max(180, size().width * 0.28)));
+  /** As wide as the longest key, about 6.4 px a letter, but never so wide that cells have no place. */
+  const longest = createMemo(() => Math.max(...props.data.rows.map((row) => row.key.length)));
+  const side = () => (size().width < 600 ? 110 : Math.min(320, size().width * 0.28, Math.max(120, longest() * 6.4 + 24)));
   const head = () => (props.cell >= 14 ? 84 : 12);
   const view = createMemo((): Window => ({ ...scroll(), ...size(), cell: props.cell, side: side(), head: head() }));
   const at = () => hover() ?? cursor();

@@ -7,7 +7,7 @@ import { command } from "../../lib/command";
 import { go, param, withQuery } from "../../lib/router";
 import { count, number } from "../../lib/text";
 import { FreshGlyph, Glyph } from "../../parts/Glyph";
-import { CoverNote, ErrorNote, Loading, Note, ViewCommand } from "../../parts/Notes";
+import { ErrorNote, ListFoot, Loading, Note, ViewCommand } from "../../parts/Notes";
 import { FilterBar } from "../apps/FilterBar";
 import { readFilters, toParams } from "../apps/filters";
 import type { MatrixData } from "./drawing";
@@ -95,23 +95,28 @@ export default function Matrix() {
       <Show when={shown()} fallback={<Show when={!answer.error}><Loading what="the matrix" rows={12} /></Show>}>
         {(read) => (
           <>
-            <CoverNote state={read().answer.state} missing={read().answer.missing.filter((one) => one.state !== "stale")} omitted={read().answer.missingOmitted} />
             <Show when={read().answer.next || read().answer.columnsOmitted}>
               <p class="muted">The first {number(read().data.rows.length)} of {count(read().answer.total, "app")}{read().answer.columnsOmitted ? `, and without ${count(read().answer.columnsOmitted ?? 0, "cluster")}` : ""}: filter to see others.</p>
             </Show>
             <Show when={read().data.rows.length} fallback={<Note kind="quiet" title="No app matches these filters." action={<a class="button" href="/matrix">Clear all filters</a>} />}>
               <Board data={read().data} cell={zoom()} />
             </Show>
-            <ul class="legend" aria-label="Legend">
-              <For each={["Current", "InProgress", "Failed", "NotFound", "Terminating"] as const}>
-                {(status) => <li class="mark"><span class="legend-cell" data-status={status} aria-hidden="true" /><Glyph status={status} /> {status === "Current" ? "Ready" : status}</li>}
-              </For>
-              <li class="mark"><span class="legend-cell" data-problem="true" aria-hidden="true" /> Ready with another problem</li>
-              <li class="mark"><FreshGlyph state="lost" /> not live: hatched</li>
-            </ul>
+            <ListFoot state={read().answer.state} missing={read().answer.missing} omitted={read().answer.missingOmitted}>
+              <Legend />
+            </ListFoot>
           </>
         )}
       </Show>
     </div>
   );
 }
+
+const Legend = () => (
+  <ul class="legend" aria-label="Legend">
+    <For each={["Current", "InProgress", "Failed", "NotFound", "Terminating"] as const}>
+      {(status) => <li class="mark"><span class="legend-cell" data-status={status} aria-hidden="true" /><Glyph status={status} /> {status === "Current" ? "Ready" : status}</li>}
+    </For>
+    <li class="mark"><span class="legend-cell" data-problem="true" aria-hidden="true" /> Ready with another problem</li>
+    <li class="mark"><FreshGlyph state="lost" /> not live: hatched</li>
+  </ul>
+);

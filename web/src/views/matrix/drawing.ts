@@ -69,6 +69,7 @@ export function draw(canvas: HTMLCanvasElement, data: MatrixData, view: Window, 
   const x = (column: number) => side + column * cell - view.left;
   const y = (row: number) => head + row * cell - view.top;
 
+  drawLines(ctx, data, view, palette, cursor, row0, row1);
   ctx.save();
   ctx.beginPath();
   ctx.rect(side, head, view.width - side, view.height - head);
@@ -103,6 +104,27 @@ export function draw(canvas: HTMLCanvasElement, data: MatrixData, view: Window, 
   ctx.rect(side, 0, view.width - side, head);
   ctx.clip();
   if (cell >= 14) for (let column = col0; column <= col1; column++) drawCluster(ctx, data.columns[column], x(column) + cell / 2, head, palette, cursor?.column === column);
+  ctx.restore();
+}
+
+/** Lines that lead the eye from a name to its cells, and the row of the cursor. */
+function drawLines(ctx: CanvasRenderingContext2D, data: MatrixData, view: Window, palette: Palette, cursor: Place | undefined, row0: number, row1: number) {
+  const { cell, side, head } = view;
+  const right = Math.min(view.width, side + data.columns.length * cell - view.left);
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(0, head, view.width, view.height - head);
+  ctx.clip();
+  for (let row = row0; row <= row1; row++) {
+    const y = head + row * cell - view.top;
+    if (row === cursor?.row) {
+      ctx.fillStyle = palette.hover;
+      ctx.fillRect(0, y, right, cell);
+    }
+    if (cell < 16) continue;
+    ctx.fillStyle = palette["line-soft"];
+    ctx.fillRect(0, y + cell - 0.5, right, 1);
+  }
   ctx.restore();
 }
 
