@@ -54,6 +54,8 @@ function proxy(hub, incoming, outgoing) {
   const passed = request(to, { method: incoming.method, headers }, (answer) => {
     outgoing.writeHead(answer.statusCode, answer.headers);
     answer.pipe(outgoing);
+    // A stream that the hub breaks off must break off here, too, not hang.
+    answer.on("close", () => answer.complete || outgoing.destroy());
   });
   passed.on("error", () => (outgoing.headersSent ? outgoing.destroy() : outgoing.writeHead(502).end()));
   outgoing.on("close", () => passed.destroy());

@@ -238,9 +238,13 @@ test("ten tabs stay live over one stream", { skip }, async () => {
   assert.deepEqual(faults, []);
 });
 
-test("hub away, then another one: each state reads differently", { skip }, async () => {
+test("hub away, then another one: each state reads differently", { skip }, async (t) => {
   const hub = await fleet.startHub();
   const own = await serve({ hub: hub.url });
+  t.after(() => {
+    own.server.closeAllConnections();
+    own.server.close();
+  });
   const { page, context, faults } = await watchedPage(browser, { expected: /502|401|ERR_/ });
   await page.goto(`${own.url}/apps#token=${hub.token}`);
   await page.waitForSelector("[role=row][data-index]");
@@ -258,7 +262,5 @@ test("hub away, then another one: each state reads differently", { skip }, async
   await page.reload();
   await page.locator(".fresh", { hasText: "live" }).waitFor();
   await context.close();
-  own.server.closeAllConnections();
-  own.server.close();
   assert.deepEqual(faults, []);
 });

@@ -38,7 +38,7 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
   let starts: { cursor: string | undefined; from: number }[] = [];
   let next: string | undefined;
   let control = new AbortController();
-  let fresh: string[] = [];
+  let wasLoading = false;
   let range = { first: 0, last: 0 };
 
   async function begin() {
@@ -51,9 +51,8 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
       if (signal.aborted) return;
       batch(() => {
         starts = [{ cursor: undefined, from: 0 }];
-        fresh = page.items.map(idOf);
         setRows(reconcile(Object.fromEntries(page.items.map((row) => [idOf(row), row]))));
-        setOrder(fresh);
+        setOrder(page.items.map(idOf));
         setMoved(0);
         note(page);
         next = page.next ?? undefined;
@@ -76,6 +75,7 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
 
   function note(page: Page<R>) {
     setTotal(page.total);
+    wasLoading = page.state === "loading";
     setCover("value", { state: page.state, missing: page.missing, missingOmitted: page.missingOmitted ?? 0 });
   }
 
@@ -110,8 +110,9 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
       if (signal.aborted) return;
       batch(() => {
         takeValues(page.items);
-        note(page);
+        // Compared first: what was being read until now may move freely once more.
         if (cursor === undefined) compare(page.items.map(idOf));
+        note(page);
       });
     } catch (problem) {
       if (!signal.aborted && problem instanceof HubError && problem.status > 0) setError(problem);
@@ -128,7 +129,8 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
 
   /** Counts what differs between the first rows as shown and as they would be now. */
   function compare(now: string[]) {
-    fresh = now;
+    // A list that is empty, or whose clusters are still being read, has no order that a reader could lose.
+    if (now.length && (!order().length || (wasLoading && starts.length <= 1)) && !isLoading()) return void begin();
     const shown = order().slice(0, now.length);
     setMoved(now.filter((id, index) => shown[index] !== id).length + Math.max(0, Math.min(order().length, starts.length > 1 ? 0 : Infinity) - now.length));
   }
@@ -164,7 +166,7 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
     /** Takes what the stream says of the first rows. */
     stream: (items: R[], now: string[] | undefined, all: number | undefined) => batch(() => {
       takeValues(items);
-      if (now && order().length) compare(now);
+      if (now && total() !== undefined) compare(now);
       if (all !== undefined) setTotal(all);
     }),
   };
