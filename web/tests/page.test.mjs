@@ -66,7 +66,7 @@ const VIEWS = () => ({
   events: [`/apps?app=${refOf(bad)}&tab=events`, ".tab-panel .log-list"],
   history: [`/apps?app=${refOf(bad)}&tab=history`, ".tab-panel .log-list"],
   "in-clusters": [`/apps?app=${refOf(bad)}&tab=clusters`, ".revision"],
-  logs: [`/apps?app=${refOf(bad)}&tab=logs`, ".container-log"],
+  logs: [`/apps?app=${refOf(bad)}&tab=logs`, ".log-tools"],
   "app-page": [`/app/${refOf(bad)}`, ".app-page .why"],
   matrix: ["/matrix", ".matrix canvas"],
   nowhere: ["/nowhere", "main h1"],

@@ -69,7 +69,8 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
     batch(() => {
       setError(known);
       setLoading(false);
-      if (known.status !== 0) setOrder([]);
+      // A hub that is away or busy takes nothing from what is known.
+      if (known.status !== 0 && known.status !== 503) setOrder([]);
     });
   }
 
@@ -98,7 +99,10 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
         setLoading(false);
       });
     } catch (problem) {
-      if (!signal.aborted) fail(problem);
+      if (signal.aborted) return;
+      // A hub that was started again knows no cursor of the former one.
+      if (problem instanceof HubError && problem.parameter === "cursor") return void begin();
+      fail(problem);
     }
   }
 
