@@ -5,6 +5,7 @@ import { createStore, reconcile } from "solid-js/store";
 import type { AnswerState, MissingCluster } from "../api/types";
 import { HubError } from "../api/client";
 import { link, version } from "../live/live";
+import { movedRows } from "./order";
 
 export interface Page<R> {
   items: R[];
@@ -135,8 +136,9 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
   function compare(now: string[]) {
     // A list that is empty, or whose clusters are still being read, has no order that a reader could lose.
     if (now.length && (!order().length || (wasLoading && starts.length <= 1)) && !isLoading()) return void begin();
-    const shown = order().slice(0, now.length);
-    setMoved(now.filter((id, index) => shown[index] !== id).length + Math.max(0, Math.min(order().length, starts.length > 1 ? 0 : Infinity) - now.length));
+    // Of a list that goes on, only as many rows can be compared as came; a shorter one has lost some.
+    const shown = starts.length > 1 || next ? order().slice(0, now.length) : order();
+    setMoved(movedRows(shown, now));
   }
 
   let timer: ReturnType<typeof setTimeout> | undefined;
