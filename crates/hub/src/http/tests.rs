@@ -3,6 +3,7 @@
 mod access;
 mod logs;
 mod metrics;
+mod page;
 mod past;
 mod questions;
 mod stream;
@@ -227,7 +228,7 @@ async fn answers_turn_stale_by_the_clock_of_the_hub_alone() {
 #[tokio::test]
 async fn unknown_paths_and_methods_are_problems() {
     let fleet = fleet();
-    for path in ["/", "/api/v1/nothing", "/api/v1/apps/eu-1"] {
+    for path in ["/nothing", "/api/v1/nothing", "/api/v1/apps/eu-1"] {
         let got = fetch(&fleet, path).await;
         assert_eq!(
             (got.status, &*got.content_type),

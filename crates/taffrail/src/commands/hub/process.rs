@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use taffrail_apps::{ClusterSecretTool, ReadQuery};
 use taffrail_cluster::BootClock;
 use taffrail_hub::http::{Access, HubApi, Limits, Tls, serve};
-use taffrail_hub::store::Store;
 use taffrail_hub::store::sqlite::SqliteStore;
+use taffrail_hub::store::{Store, Token};
 use taffrail_hub::{FleetIndex, HubClock, HubTime, Tells};
 use taffrail_observe::{FleetMembers, FleetWatcher, FoundClusters, Reporter, WatchRequest};
 use taffrail_status::assess::Budgets;
@@ -37,7 +37,7 @@ const WAITING: usize = 64;
 const BEFORE: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// A socket at which a hub listens.
-pub(super) struct Socket {
+pub(crate) struct Socket {
     listener: TcpListener,
     /// The address with the port that was chosen.
     pub(super) address: SocketAddr,
@@ -45,7 +45,7 @@ pub(super) struct Socket {
 
 impl Socket {
     /// Binds a socket to the address `listen`, whose port 0 stands for any free one. Fails if that cannot be done.
-    pub(super) async fn bind(listen: SocketAddr) -> Result<Socket, CommandError> {
+    pub(crate) async fn bind(listen: SocketAddr) -> Result<Socket, CommandError> {
         let listener = TcpListener::bind(listen).await.map_err(|error| cannot_listen(listen, &error))?;
         let address = listener.local_addr().map_err(|error| cannot_listen(listen, &error))?;
         Ok(Socket { listener, address })
@@ -186,27 +186,43 @@ fn hub_clock(clock: &BootClock) -> HubClock {
     HubClock::new(move || HubTime { at: BEFORE + clock.now().since(begun), now: Timestamp::now() })
 }
 
-/// A hub on a free port of this machine that keeps nothing on disk, with how it is asked.
-#[cfg(feature = "demo")]
+/// A hub of this machine that keeps nothing on disk, with how it is asked.
 pub(crate) struct LoopbackHub {
-    pub(crate) address: SocketAddr,
-    pub(crate) token: String,
+    address: SocketAddr,
+    token: Token,
     process: HubProcess,
 }
 
-#[cfg(feature = "demo")]
 impl LoopbackHub {
-    /// Starts a hub of the clusters of `members`, with the options of `source`, on a free port of 127.0.0.1 and with a
-    /// new token.
+    /// Starts a hub of the clusters of `members`, and of those that `tools` reach by Secrets in them, with the options
+    /// of `source`, at a socket of this machine and with a new token.
     pub(crate) async fn start(
         members: FleetMembers,
+        tools: Vec<ClusterSecretTool>,
         source: &SourceArguments,
+        socket: Socket,
     ) -> Result<LoopbackHub, CommandError> {
-        let socket = Socket::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
         let address = socket.address;
         let (access, token) = Access::loopback(address.port()).map_err(cannot_start)?;
-        let process = HubProcess::start(members, Vec::new(), source, socket, access, None, None).await?;
-        Ok(LoopbackHub { address, token: token.as_str().to_owned(), process })
+        let process = HubProcess::start(members, tools, source, socket, access, None, None).await?;
+        Ok(LoopbackHub { address, token, process })
+    }
+
+    /// Returns the URL of the hub, by which commands ask it.
+    #[cfg(feature = "demo")]
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Returns the token of this run.
+    #[cfg(feature = "demo")]
+    pub(crate) fn token(&self) -> &str {
+        self.token.as_str()
+    }
+
+    /// Returns the URL of the page. Its fragment has the token: browsers do not send fragments, so no log has it.
+    pub(crate) fn page(&self) -> String {
+        format!("http://{}/#{}", self.address, self.token.as_str())
     }
 
     /// Answers until a part of the hub stops.
