@@ -553,10 +553,16 @@ impl Received {
         self.apps.keys().map(|app| &**app)
     }
 
-    /// Returns the identity of an app as this state holds it, so that others can share it; `None` if the source
-    /// reported no half of the app.
-    pub fn identity(&self, app: &AppId) -> Option<&Arc<AppId>> {
-        self.apps.get_key_value(app).map(|(app, _)| app)
+    /// Iterates over the apps of which the source reported the declared half, in no particular order.
+    pub fn declared_apps(&self) -> impl Iterator<Item = &AppId> {
+        self.apps.iter().filter(|(_, halves)| halves.declared.is_some()).map(|(app, _)| &**app)
+    }
+
+    /// Returns the declared half of an app, with its identity as this state holds it, so that others can share it;
+    /// `None` if the source did not report the half.
+    pub fn declared_with_app(&self, app: &AppId) -> Option<(&Arc<AppId>, &KeptHalf<DeclaredHalf>)> {
+        let (app, halves) = self.apps.get_key_value(app)?;
+        Some((app, halves.declared.as_ref()?))
     }
 
     /// Returns the declared half of an app; `None` if the source did not report it.
