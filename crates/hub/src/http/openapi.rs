@@ -31,9 +31,10 @@ fn schemas() -> Map<String, Value> {
         schema
     }
 
-    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let settings = SchemaSettings::draft2020_12();
     let settings = settings.with(|settings| settings.definitions_path = "/components/schemas".into());
-    let generator = &mut settings.into_generator();
+    let asked = &mut settings.clone().for_deserialize().into_generator();
+    let generator = &mut settings.for_serialize().into_generator();
     let mut own = Map::new();
     for (name, schema) in [
         ("AppList", answer::<HubList<AppRow>>(generator, "AppList")),
@@ -48,14 +49,18 @@ fn schemas() -> Map<String, Value> {
         ("Attention", answer::<Attention>(generator, "Attention")),
         ("HttpProblem", answer::<HttpProblem>(generator, "")),
         ("StreamFrame", answer::<StreamFrame>(generator, "")),
-        ("ViewQuestion", answer::<ViewQuestion>(generator, "")),
+        ("ViewQuestion", answer::<ViewQuestion>(asked, "")),
         ("ViewAnswer", answer::<ViewAnswer>(generator, "")),
-        ("LogsQuestion", answer::<LogsQuestion>(generator, "")),
+        ("LogsQuestion", answer::<LogsQuestion>(asked, "")),
         ("LogEvent", answer::<LogEvent>(generator, "")),
     ] {
         own.insert(name.to_owned(), schema);
     }
     let mut all = generator.take_definitions(true);
+    for (name, schema) in asked.take_definitions(true) {
+        let same = all.entry(name.clone()).or_insert_with(|| schema.clone());
+        assert_eq!(*same, schema, "questions and answers have different forms of {name}");
+    }
     let mut fields = all["AppRow"].clone();
     fields.as_object_mut().unwrap().remove("required");
     fields["description"] = "The fields of an app that `fields` names.".into();
@@ -134,6 +139,9 @@ pub(super) fn document() -> Value {
         let mut problems = vec![400, 401, 403, 414, 431, 503];
         if !endpoint.about.parts.is_empty() {
             problems.extend([404, 409]);
+        } else if endpoint.parameters.contains(&"at") {
+            // A hub that keeps nothing.
+            problems.push(404);
         }
         let responses = responses(text("The answer.", "application/json", schema), &problems);
         paths.insert(
@@ -185,7 +193,7 @@ pub(super) fn document() -> Value {
         "operationId": "askQuestion",
         "summary": "Answers the question of a view of the command line, whole and with all that the view prints.",
         "requestBody": { "required": true, "content": { "application/json": { "schema": reference("ViewQuestion") } } },
-        "responses": responses(answered, &[400, 401, 403, 413, 414, 422, 431, 503]),
+        "responses": responses(answered, &[400, 401, 403, 404, 413, 414, 422, 431, 503]),
     } }),
     );
     let about = "Events, one on each line, the last of which is `done` if the answer is whole.";
@@ -200,7 +208,7 @@ pub(super) fn document() -> Value {
         "operationId": "readLogs",
         "summary": "Reads or follows the logs of the containers of an app or object; needs a token that allows it.",
         "requestBody": { "required": true, "content": { "application/json": { "schema": reference("LogsQuestion") } } },
-        "responses": responses(logs, &[400, 401, 403, 413, 414, 422, 431, 503]),
+        "responses": responses(logs, &[400, 401, 403, 404, 413, 414, 422, 431, 503]),
     } }),
     );
     let open = |id: &str, about: &str, problems: &[u16]| {

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use taffrail_api::filter::SortField;
 use taffrail_apps::{Axis, Delivery};
 
+use super::lists::APP_FIELDS;
 use super::problem::Refusal;
 use crate::index::{AppFilter, GroupBy};
 
@@ -27,7 +28,7 @@ pub(crate) struct Query {
     pub(crate) limit: usize,
     pub(crate) cursor: Option<String>,
     /// The fields of rows to return; empty for all.
-    pub(crate) fields: Vec<String>,
+    pub(crate) fields: Vec<&'static str>,
     pub(crate) group_by: Option<GroupBy>,
     pub(crate) home: Option<String>,
     /// The past time to answer for; `None` for now.
@@ -242,9 +243,12 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "fields",
         about: "Only these fields of each row, such as `name,cluster,effective`.",
-        form: ParameterForm::List,
+        form: ParameterForm::Words(APP_FIELDS),
         set: |query, value| {
-            query.fields.extend(words(value).map(str::to_owned));
+            for word in words(value) {
+                let found = APP_FIELDS.iter().find(|field| **field == word);
+                query.fields.push(found.ok_or_else(|| one_of(word, APP_FIELDS))?);
+            }
             Ok(())
         },
     },

@@ -145,3 +145,20 @@ async fn what_cannot_be_answered_is_refused_with_the_reason() {
     let got = post(&open_router(&fleet()), &json!({ "view": "apps" })).await;
     assert_eq!(got.status, StatusCode::NOT_FOUND, "a hub without clusters of its own answers no views");
 }
+
+#[test]
+fn fields_of_a_question_may_be_left_out_as_the_openapi_document_says() {
+    let document = document();
+    let checked = |schema: &str, question: Value| {
+        faults(&document, &json!({ "$ref": format!("#/components/schemas/{schema}") }), &question, schema)
+    };
+    for view in ["apps", "clusters", "resources", "events", "trust", "overview"] {
+        let question = json!({ "view": view });
+        let read = serde_json::from_value::<ViewQuestion>(question.clone());
+        let found = checked("ViewQuestion", question);
+        assert_eq!((read.is_ok(), found), (true, Vec::new()), "{view}");
+    }
+    let question = json!({ "what": "shop" });
+    assert!(serde_json::from_value::<LogsQuestion>(question.clone()).is_ok());
+    assert_eq!(checked("LogsQuestion", question), [""; 0]);
+}
