@@ -68,14 +68,19 @@ impl Requests {
             command
                 .arg("--config-file")
                 .arg(&settings)
-                .args(["run", "docs/openapi.json", "--url", &address])
+                .arg("run")
+                .arg(binary::workspace().join("docs/openapi.json"))
+                .args(["--url", &address])
                 .args(["--header", &format!("Authorization: Bearer {token}")])
                 .args(["--max-examples", &self.examples.to_string(), "--seed", &self.seed.to_string()])
                 .args(["--generation-database", "none", "--continue-on-failure"])
+                // More than the ten seconds after which the hub refuses.
+                .args(["--request-timeout", "30"])
                 .args(["--exclude-checks", &UNDECIDED.join(",")])
                 .args(aim.arguments())
                 .stdin(Stdio::null())
-                .current_dir(binary::workspace());
+                // It keeps what it learns of requests in the working directory.
+                .current_dir(folder.path());
             for path in ENDLESS {
                 command.args(["--exclude-path", path]);
             }

@@ -146,7 +146,8 @@ async fn token_is_exchanged_for_a_session_that_counts_only_for_the_own_page() {
         session(token.as_str()).await;
     }
     assert_eq!(status(&router, &with(Some("same-origin"))).await, 401);
-    for body in ["", "{}", "[]", "{\"token\": 1}"] {
+    let listed = json!([token.as_str()]).to_string();
+    for body in ["", "{}", "[]", "{\"token\": 1}", &listed] {
         let (got, _) = ask(&router, Method::POST, "/api/v1/session", &[HOST], body).await;
         assert_eq!(got.status, 400, "{body}");
     }

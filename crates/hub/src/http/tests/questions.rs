@@ -10,6 +10,7 @@ use taffrail_api::question::{
 };
 
 use super::*;
+use crate::http::guard::{LOGS, QUESTIONS};
 use crate::http::openapi::{document, faults};
 use crate::{Ask, AskError, Asking, AskingLogs, LogBounds};
 
@@ -161,4 +162,26 @@ fn fields_of_a_question_may_be_left_out_as_the_openapi_document_says() {
     let question = json!({ "what": "shop" });
     assert!(serde_json::from_value::<LogsQuestion>(question.clone()).is_ok());
     assert_eq!(checked("LogsQuestion", question), [""; 0]);
+}
+
+/// Lists in place of objects have no names that say what their values mean.
+#[tokio::test]
+async fn questions_with_a_list_in_place_of_an_object_are_refused() {
+    let (router, asker) = asked(Limits::default());
+    for (path, body) in [
+        (QUESTIONS, json!(["apps"])),
+        (QUESTIONS, json!({ "view": "apps", "rows": [] })),
+        (QUESTIONS, json!({ "view": "resources", "rows": { "filter": [null, null] } })),
+        (QUESTIONS, json!({ "view": "trust", "apps": ["shop", []] })),
+        (LOGS, json!(["shop"])),
+    ] {
+        let request = http::Request::post(path).body(Body::from(body.to_string())).unwrap();
+        let got = send(&router, request).await;
+        assert_eq!(
+            (got.status.as_u16(), &*got.content_type),
+            (400, "application/problem+json"),
+            "{body} {got:?}"
+        );
+    }
+    assert!(asker.asked.lock().unwrap().is_empty());
 }
