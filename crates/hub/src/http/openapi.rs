@@ -57,7 +57,8 @@ fn schemas() -> Map<String, Value> {
         own.insert(name.to_owned(), schema);
     }
     let mut all = generator.take_definitions(true);
-    for (name, schema) in asked.take_definitions(true) {
+    for (name, mut schema) in asked.take_definitions(true) {
+        accept_repetitions(&mut schema);
         let same = all.entry(name.clone()).or_insert_with(|| schema.clone());
         assert_eq!(*same, schema, "questions and answers have different forms of {name}");
     }
@@ -71,6 +72,18 @@ fn schemas() -> Map<String, Value> {
     all
 }
 
+/// Removes what a schema says of repetitions: where a question has a set, Serde ignores them.
+fn accept_repetitions(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            fields.remove("uniqueItems");
+            fields.values_mut().for_each(accept_repetitions);
+        }
+        Value::Array(items) => items.iter_mut().for_each(accept_repetitions),
+        _ => {}
+    }
+}
+
 fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{name}") })
 }
@@ -80,10 +93,10 @@ fn parameters(names: &[&str]) -> Vec<Value> {
     let parameter = |name: &&str| {
         let parameter = PARAMETERS.iter().find(|parameter| parameter.name == *name);
         let parameter = parameter.unwrap_or_else(|| panic!("there is no parameter '{name}'"));
-        let list = |items: Value| json!({ "type": "array", "items": items });
+        let list = |items: Value| json!({ "type": "array", "items": items, "minItems": 1 });
         let schema = match parameter.form {
             ParameterForm::Text => json!({ "type": "string" }),
-            ParameterForm::List => list(json!({ "type": "string" })),
+            ParameterForm::List => list(json!({ "type": "string", "minLength": 1 })),
             ParameterForm::Words(words) => list(json!({ "type": "string", "enum": words })),
             ParameterForm::Word(words) => json!({ "type": "string", "enum": words }),
             ParameterForm::Number(least, most) => {
@@ -100,7 +113,8 @@ fn parameters(names: &[&str]) -> Vec<Value> {
             found["style"] = "form".into();
             found["explode"] = false.into();
         }
-        if parameter.name == "problems" {
+        let is_truth = parameter.form == ParameterForm::Truth;
+        if parameter.name == "problems" || is_truth {
             found["allowEmptyValue"] = true.into();
         }
         found

@@ -302,7 +302,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
 
 impl Query {
     /// Parses the query of a URL. Refuses a parameter whose name is not in `allowed`, one that is given twice though it
-    /// is not a list, a wrong value, and more than 1,000 values.
+    /// is not a list, an empty list, a wrong value, and more than 1,000 values.
     pub(crate) fn read(text: &str, allowed: &[&str]) -> Result<Query, Refusal> {
         let mut query = Query::default();
         let mut given: Vec<&str> = Vec::new();
@@ -326,6 +326,10 @@ impl Query {
                     parameter.name,
                     format!("the parameters have more than {MAX_VALUES} values"),
                 ));
+            }
+            // Else a variable without a value would select everything; `problems` alone means any axis.
+            if is_list && parameter.name != "problems" && words(&value).next().is_none() {
+                return Err(Refusal::parameter(parameter.name, "the value is empty"));
             }
             (parameter.set)(&mut query, &value).map_err(|why| Refusal::parameter(parameter.name, why))?;
         }
@@ -395,6 +399,9 @@ mod tests {
             refused(&format!("cluster={}", "a,".repeat(1_001))),
             "parameter 'cluster': the parameters have more than 1000 values"
         );
+        for empty in ["cluster=", "cluster", "cluster=%20,,", "name=", "cluster=a&cluster="] {
+            assert!(refused(empty).ends_with(": the value is empty"), "{empty}");
+        }
         assert!(refused("status=Great").contains("'Great' is not a status"));
         assert!(refused("name=a/b/c/d").contains("write NAME, NAMESPACE/NAME"));
         assert!(refused(&format!("group-by={}", "ä".repeat(500))).len() < 400);
