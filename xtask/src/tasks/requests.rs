@@ -72,6 +72,9 @@ impl Requests {
                 .arg(binary::workspace().join("docs/openapi.json"))
                 .args(["--url", &address])
                 .args(["--header", &format!("Authorization: Bearer {token}")])
+                // As a client that has a time of its own. Without it the hub waits for a cluster of the demo that fell
+                // silent almost until its own limit, after which it answers with 503.
+                .args(["--header", "Prefer: wait=5"])
                 .args(["--max-examples", &self.examples.to_string(), "--seed", &self.seed.to_string()])
                 .args(["--generation-database", "none", "--continue-on-failure"])
                 // More than the ten seconds after which the hub refuses.
