@@ -17,31 +17,6 @@ use super::request::Request;
 use crate::index::page::{AppQueryPage, PageKey};
 use crate::index::{AppFilter, FleetView};
 
-/// The names of all JSON fields of an app's row, which `fields` may select.
-pub(super) const APP_FIELDS: &[&str] = &[
-    "key",
-    "cluster",
-    "home",
-    "delivery",
-    "namespace",
-    "name",
-    "health",
-    "effective",
-    "problem",
-    "problems",
-    "since",
-    "message",
-    "worst",
-    "worstUnconfirmed",
-    "counts",
-    "objects",
-    "unconfirmed",
-    "sync",
-    "suspended",
-    "freshness",
-    "source",
-];
-
 /// Answers with a page of apps; of groups of apps if the query has `group-by`; of past states if it has `at`.
 pub(super) fn apps(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     let Request { hub, view, query, .. } = request;

@@ -16,8 +16,7 @@ use taffrail_api::{API_VERSION, AppRow, ClusterRow};
 
 use super::endpoint::ENDPOINTS;
 use super::guard::{LOGS, QUESTIONS, SESSION, STREAM};
-use super::lists::APP_FIELDS;
-use super::query::{PARAMETERS, ParameterForm, Query};
+use super::query::{APP_FIELDS, PARAMETERS, ParameterForm, Query};
 
 /// Returns the JSON Schemas of all answers, stream frames and questions, and of the types in them, keyed by type name.
 fn schemas() -> Map<String, Value> {

@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use taffrail_api::filter::SortField;
 use taffrail_apps::{Axis, Delivery};
 
-use super::lists::APP_FIELDS;
 use super::problem::Refusal;
 use crate::index::{AppFilter, GroupBy};
 
@@ -19,6 +18,31 @@ pub(crate) const MAX_LIMIT: usize = 500;
 
 /// The greatest number of comma-separated values of all parameters of one request; a request with more is refused.
 const MAX_VALUES: usize = 1_000;
+
+/// The names of all JSON fields of an app's row, which `fields` may select.
+pub(crate) const APP_FIELDS: &[&str] = &[
+    "key",
+    "cluster",
+    "home",
+    "delivery",
+    "namespace",
+    "name",
+    "health",
+    "effective",
+    "problem",
+    "problems",
+    "since",
+    "message",
+    "worst",
+    "worstUnconfirmed",
+    "counts",
+    "objects",
+    "unconfirmed",
+    "sync",
+    "suspended",
+    "freshness",
+    "source",
+];
 
 /// The parsed query parameters of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]

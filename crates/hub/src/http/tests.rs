@@ -110,7 +110,7 @@ async fn apps_are_filtered_sorted_and_cut_to_fields() {
     assert_eq!(got.status, StatusCode::BAD_REQUEST);
     assert_eq!(
         got.body["detail"],
-        format!("parameter 'fields': 'colour' is not one of {}", lists::APP_FIELDS.join(", "))
+        format!("parameter 'fields': 'colour' is not one of {}", query::APP_FIELDS.join(", "))
     );
 }
 
