@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use http::{HeaderMap, Method, StatusCode, Uri, header};
 
-use super::body::{typed, whole};
+use super::body::{parse, typed, whole};
 use super::endpoint::{ENDPOINTS, Endpoint};
 use super::problem::Refusal;
 use super::query::Query;
@@ -49,7 +49,7 @@ async fn other(method: Method, uri: Uri, headers: HeaderMap) -> Response {
 /// Opens a session for the token in the JSON body, and responds with 204 and the session cookie; refuses (401) a token
 /// that is not valid, and (404) every request if the hub needs no token.
 async fn open_session(State(hub): State<Arc<HubApi>>, request: axum::extract::Request) -> Response {
-    #[derive(serde::Deserialize)]
+    #[derive(serde::Deserialize, serde::Serialize)]
     struct SessionRequest {
         token: String,
     }
@@ -64,7 +64,7 @@ async fn open_session(State(hub): State<Arc<HubApi>>, request: axum::extract::Re
         );
         return Refusal::too_large(StatusCode::PAYLOAD_TOO_LARGE, why).into_response();
     };
-    let Ok(SessionRequest { token }) = serde_json::from_slice(&bytes) else {
+    let Ok(SessionRequest { token }) = parse(&bytes) else {
         return Refusal::request("the body of the request is not JSON like {\"token\": \"…\"}")
             .into_response();
     };

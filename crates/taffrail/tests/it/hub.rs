@@ -172,7 +172,7 @@ fn a_hub_shows_the_rows_of_the_direct_answer() {
 }
 
 /// Waits until `is_so` holds for the list.
-fn wait_for(hub: &Hub, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+pub(super) fn wait_for(hub: &Hub, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     let began = Instant::now();
     loop {
         let list = hub.list(path);

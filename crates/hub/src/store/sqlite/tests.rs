@@ -159,6 +159,54 @@ async fn a_torn_log_loses_only_its_end() {
     store.close().await;
 }
 
+/// What a disk may leave of a log when the power fails: an end that was never written, or other bytes in its place.
+#[tokio::test]
+async fn a_log_that_ends_in_garbage_loses_only_its_end() {
+    const CHECKPOINTED: usize = 10;
+    const ALL: usize = 30;
+    let fixture = InFolder::new();
+    let store = fixture.open().await;
+    for number in 0..CHECKPOINTED {
+        store.write(batch_of(number, 5)).await.unwrap();
+    }
+    // Moves the log into the file.
+    store.close().await;
+    let store = fixture.open().await;
+    for number in CHECKPOINTED..ALL {
+        store.write(batch_of(number, 5)).await.unwrap();
+    }
+    let (torn, mut met) = (InFolder::new(), std::collections::BTreeSet::new());
+    for seed in 0..30 {
+        let mut random = fastrand::Rng::with_seed(seed);
+        copy(&fixture.path(), &torn.path());
+        let log = super::files::named(&torn.path(), "-wal");
+        let mut bytes = fs::read(&log).unwrap();
+        let from = random.usize(..bytes.len());
+        // A disk writes sectors in any order: garbage in the middle may have whole frames behind it.
+        let to = if random.bool() { bytes.len() } else { random.usize(from..bytes.len()) };
+        bytes[from..to].iter_mut().for_each(|byte| *byte = random.u8(..));
+        bytes.truncate(random.usize(to..=bytes.len()));
+        fs::write(&log, bytes).unwrap();
+        let Opened { store, set_aside } = SqliteStore::open(&torn.path()).await.unwrap();
+        assert_eq!(set_aside, None, "seed {seed}");
+        let found = all_pairs(&store, 100).await;
+        let expected: Vec<_> = (0..found.len()).map(|number| pair(number, 5)).collect();
+        assert_eq!(found, expected, "seed {seed}");
+        assert!((CHECKPOINTED..=ALL).contains(&found.len()), "seed {seed}: {}", found.len());
+        // Of each write either both the pair and its history are there, or neither.
+        for number in 0..ALL {
+            let state = store.state_at(pair_id(number), at(5)).await.unwrap();
+            assert_eq!(state.is_some(), number < found.len(), "seed {seed}, pair {number}");
+        }
+        met.insert(found.len());
+        store.write(batch_of(50, 5)).await.unwrap();
+        store.close().await;
+        fs::remove_file(torn.path()).unwrap();
+    }
+    assert!(met.len() > 10, "the logs were cut at few places: {met:?}");
+    store.close().await;
+}
+
 #[tokio::test]
 async fn a_damaged_file_is_set_aside() {
     type Damage = fn(&mut Vec<u8>);
