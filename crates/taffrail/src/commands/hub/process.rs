@@ -65,6 +65,13 @@ pub(super) struct Keeping {
     pub(super) retain: Duration,
 }
 
+/// The side of a hub that answers: where it listens, whom it admits, and its TLS configuration, if it has one.
+pub(super) struct Answering {
+    pub(super) socket: Socket,
+    pub(super) access: Access,
+    pub(super) tls: Option<Arc<Tls>>,
+}
+
 /// A hub that follows its clusters.
 pub(super) struct HubProcess {
     socket: Socket,
@@ -76,17 +83,16 @@ pub(super) struct HubProcess {
 
 impl HubProcess {
     /// Starts to follow the clusters of `members`, and those that `tools` reach by Secrets in them, with the options of
-    /// `source`.
+    /// `source`; measures ages by `clock`.
     pub(super) async fn start(
         members: FleetMembers,
         tools: Vec<ClusterSecretTool>,
         source: &SourceArguments,
-        socket: Socket,
-        access: Access,
-        tls: Option<Arc<Tls>>,
+        clock: BootClock,
+        answering: Answering,
         keeping: Option<Keeping>,
     ) -> Result<HubProcess, CommandError> {
-        let clock = BootClock::default();
+        let Answering { socket, access, tls } = answering;
         let names: HashSet<&str> = members.members.iter().map(|member| &*member.name).collect();
         // The observer tells of the clusters that it follows alone.
         let is_followed = |name: &str| names.contains(name) || !tools.is_empty() && is_found_in(name, &names);
@@ -205,7 +211,9 @@ impl LoopbackHub {
         let socket = Socket::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
         let address = socket.address;
         let (access, token) = Access::loopback(address.port()).map_err(cannot_start)?;
-        let process = HubProcess::start(members, Vec::new(), source, socket, access, None, None).await?;
+        let answering = Answering { socket, access, tls: None };
+        let clock = BootClock::default();
+        let process = HubProcess::start(members, Vec::new(), source, clock, answering, None).await?;
         Ok(LoopbackHub { address, token: token.as_str().to_owned(), process })
     }
 
