@@ -14,8 +14,6 @@ use std::time::Duration;
 pub struct BootClock {
     /// The time added by [`BootClock::sleep`], in milliseconds.
     slept: Arc<AtomicU64>,
-    /// True if all ages are zero.
-    is_ageless: bool,
 }
 
 /// A point in time of a [`BootClock`].
@@ -38,17 +36,6 @@ impl std::ops::Add<Duration> for Moment {
 }
 
 impl BootClock {
-    /// Creates a clock by which all [ages](BootClock::age) are zero, to show that tests fail without them.
-    #[doc(hidden)]
-    pub fn ageless() -> BootClock {
-        BootClock { is_ageless: true, ..BootClock::default() }
-    }
-
-    /// Returns the age of something that happened at the moment `begun`; zero if that is yet to come.
-    pub fn age(&self, begun: Moment) -> Duration {
-        if self.is_ageless { Duration::ZERO } else { self.now().since(begun) }
-    }
-
     /// Returns the present moment.
     pub fn now(&self) -> Moment {
         Moment(running().saturating_add(Duration::from_millis(self.slept.load(Ordering::Relaxed))))

@@ -264,7 +264,7 @@ impl Shared {
     /// Returns the time since the server last proved that it is alive.
     fn silent(&self) -> Duration {
         let heard = self.begun + Duration::from_millis(self.heard.load(Ordering::Relaxed));
-        self.settings.clock.age(heard)
+        self.settings.clock.now().since(heard)
     }
 }
 

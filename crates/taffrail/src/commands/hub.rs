@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use taffrail_apps::ClusterSecretTool;
-use taffrail_cluster::BootClock;
 use taffrail_hub::http::{Access, Tls};
 use taffrail_hub::store::Token;
 use taffrail_observe::FleetMembers;
@@ -223,9 +222,8 @@ async fn follow_and_serve(
     let address = socket.address;
     let tools = arguments.clusters_from.iter().filter_map(|origin| origin.tool()).collect();
     let keeping = store.map(|store| Keeping { store, retain: arguments.retain });
-    let clock = if arguments.zero_ages { BootClock::ageless() } else { BootClock::default() };
     let answering = Answering { socket, access, tls };
-    let hub = HubProcess::start(members, tools, source, clock, answering, keeping).await?;
+    let hub = HubProcess::start(members, tools, source, !arguments.zero_ages, answering, keeping).await?;
     let host = match arguments.host.first().filter(|_| token.is_none()) {
         // The last one of a name has the port at which the hub listens.
         Some(first) => hosts(std::slice::from_ref(first), port).pop().unwrap_or_default(),
