@@ -163,6 +163,8 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<ScopeWatch>) -> Resul
     let mut listed_before = false;
     // Counts since the last period without problems.
     let (mut unreadable, mut early, mut expired) = (0, 0, 0);
+    // The number of watches in a row that ended by silence, since the last list.
+    let mut silent = 0;
     loop {
         task.returned.mark_unchanged();
         task.epoch = *epoch.borrow();
@@ -182,6 +184,9 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<ScopeWatch>) -> Resul
             Ended::Early { at_once: true, moved: false } | Ended::Silent | Ended::Failed(_) => Doubt::Grave,
             Ended::Early { .. } => Doubt::Slight,
         };
+        if !matches!(ended, Ended::Silent) {
+            silent = 0;
+        }
         let refusal = match ended {
             Ended::Closed | Ended::Woken => continue,
             Ended::Early { at_once: false, .. } => continue,
@@ -199,6 +204,13 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<ScopeWatch>) -> Resul
             Ended::Silent => {
                 shared.costs.silence();
                 shared.doubted.notify_one();
+                silent += 1;
+                // What swallows one watch may swallow each, and answer all else: only a list tells what was missed.
+                if silent > 1 || task.followed.progress().is_bookmarked {
+                    silent = 0;
+                    task.forget();
+                    task.tell(WatchState::CatchingUp).await?;
+                }
                 continue;
             }
             Ended::Expired => {
@@ -307,9 +319,12 @@ impl<'a> ScopeTask<'a> {
         read.await.map_err(|_| ReaderGone)
     }
 
-    /// Forgets the resource version and all other progress, so that the next round begins with a list.
+    /// Forgets the resource version and all other progress but that the server sends bookmarks, so that the next round
+    /// begins with a list.
     fn forget(&self) {
-        *self.followed.progress() = super::ScopeProgress::default();
+        let mut progress = self.followed.progress();
+        let is_bookmarked = progress.is_bookmarked;
+        *progress = super::ScopeProgress { is_bookmarked, ..super::ScopeProgress::default() };
     }
 
     /// Waits before the next attempt: the backoff, or `least` if that is longer. Ends within 500 ms once the server is
