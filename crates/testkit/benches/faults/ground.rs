@@ -10,7 +10,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use taffrail_sim::{Cluster, Fleet};
 use taffrail_testkit::kube::{ControlPlane, Options};
-use taffrail_testkit::objects::{definition, kustomizations, widgets, with_spec_and_status};
+use taffrail_testkit::objects::{
+    definition, kustomizations, widgets, with_spec_and_status, with_status_subresource,
+};
 use taffrail_testkit::proxy::{Backend, Gate, Proxy};
 use tokio::runtime::Handle;
 
@@ -97,10 +99,10 @@ impl Ground {
         let servers = Servers::Simulated { _fleet: fleet, clusters };
         let ground = Ground::behind(runtime, servers, names, backends, tokens)?;
         for cluster in 0..count {
-            let mut source = source.clone();
+            let mut source = with_status_subresource(source.clone());
             // Its plural is irregular.
             source["metadata"]["name"] = "gitrepositories.source.toolkit.fluxcd.io".into();
-            ground.create(cluster, &[widgets(), kustomizations(), source])?;
+            ground.create(cluster, &[widgets(), with_status_subresource(kustomizations()), source])?;
         }
         Ok(ground)
     }

@@ -80,13 +80,16 @@ impl Hub {
         Ok(shown)
     }
 
-    /// Asks for one pair, as people see it in a failure.
+    /// Asks for the statuses, the freshness and the message of one pair, for a failure.
     pub(crate) fn told_of(&self, name: &str) -> String {
-        let list = self.get("/api/v1/apps?limit=500");
-        let found = list.ok().and_then(|list| {
-            list["items"].as_array()?.iter().find(|row| row["name"] == name).map(Value::to_string)
+        let list = self.get("/api/v1/apps?limit=500").unwrap_or_default();
+        let rows = list["items"].as_array().into_iter().flatten();
+        let row = rows.filter(|row| row["name"] == name).map(|row| {
+            let fields =
+                ["cluster", "health", "effective", "freshness", "message"].map(|key| row[key].to_string());
+            format!("{} sync {} {}", fields.join(" "), row["sync"]["effective"], row["sync"]["freshness"])
         });
-        found.unwrap_or_else(|| "no row".to_owned())
+        row.collect::<Vec<_>>().join("; ")
     }
 
     /// Puts the process to sleep, or wakes it.

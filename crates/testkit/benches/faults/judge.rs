@@ -72,9 +72,8 @@ pub(crate) struct Judge {
     pub(crate) reach: Vec<Reach>,
     last: Instant,
     tally: Tally,
-    /// The longest time for which a silent watch still excuses what is shown after it is over.
+    /// The number of wrong seconds so far.
     told: usize,
-    /// The wrong seconds that were described.
     begun: Instant,
 }
 
@@ -168,7 +167,7 @@ impl Judge {
             if let Some((side, passed)) = is_wrong {
                 self.tally.wrong += 1;
                 self.told += 1;
-                if self.told <= 20 {
+                if self.told <= 10 {
                     eprintln!(
                         "  wrong green at {:.0} s: {} is {side:?} green, {:.1} s after it was not: {}",
                         self.begun.elapsed().as_secs_f64(),
@@ -183,10 +182,11 @@ impl Judge {
     }
 }
 
-/// The state of both sides of a pair in words, for a failure.
-pub(crate) fn describe(world: &World, shown: &Shown) -> String {
+/// Returns the pairs that are not green as the hub shows them, for a failure.
+pub(crate) fn describe(world: &World, hub: &Hub) -> Result<String> {
+    let shown = hub.shown()?;
     let pale = world.pairs.iter().filter(|pair| shown.get(&pair.name) != Some(&[true, true]));
-    pale.map(|pair| format!("{} {:?}", pair.name, shown.get(&pair.name))).collect::<Vec<_>>().join(", ")
+    Ok(pale.map(|pair| format!("\n{} {}", pair.name, hub.told_of(&pair.name))).collect())
 }
 
 /// Returns the sides of a fault's cluster as pairs of the number of a pair and a side.

@@ -68,6 +68,7 @@ fn all() -> Vec<Fault> {
         watch("silent-apps", "kustomizations", Side::Declared),
         dead("dead-hangs", DeadAnswer::Hang),
         dead("dead-502", DeadAnswer::BadGateway),
+        dead("dead-404", DeadAnswer::NotFound),
         dead("dead-page", DeadAnswer::Page),
         dead("dead-empty", DeadAnswer::Empty),
         cut("unauthorized", Cause::Manner(Manner::Unauthorized)),
@@ -100,17 +101,15 @@ impl Script<'_> {
         self.until_green()?;
         self.judge.take();
         let mut rows = Vec::new();
-        let mut cluster = (seed % 2) as usize;
-        for _ in 0..rounds {
-            for fault in all() {
-                cluster = 1 - cluster;
+        for round in 0..rounds {
+            for (number, fault) in (0..).zip(all()) {
+                let cluster = ((seed + u64::from(round) + number) % 2) as usize;
                 if only.is_empty() || only.iter().any(|name| name == fault.name) {
                     let row = self.fault(&fault, cluster)?;
                     crate::print_row(&row);
                     rows.push(row);
                 }
             }
-            // An odd number of faults: the next round has each on the other cluster.
         }
         Ok(rows)
     }
@@ -218,7 +217,7 @@ impl Script<'_> {
                 begun.elapsed() < HEALED_WITHIN,
                 "not green again after {} s: {}",
                 HEALED_WITHIN.as_secs(),
-                describe(self.world, &self.hub.shown()?)
+                describe(self.world, self.hub)?
             );
         }
         Ok(())

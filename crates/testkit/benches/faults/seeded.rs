@@ -40,7 +40,7 @@ fn random(random: &mut fastrand::Rng) -> (&'static str, Cause, bool) {
     let hour = SignedDuration::from_hours(if random.bool() { 1 } else { -1 });
     let manner = |name, manner, cuts| (name, Cause::Manner(manner), cuts);
     let server = |name, trouble, cuts| (name, Cause::Server(trouble), cuts);
-    match random.u8(0..17) {
+    match random.u8(0..18) {
         0 => ("bytes swallowed", Cause::Line, true),
         1 => manner("silent watch of objects", Manner::Swallowing("widgets"), false),
         2 => manner("silent watch of apps", Manner::Swallowing("kustomizations"), false),
@@ -57,6 +57,7 @@ fn random(random: &mut fastrand::Rng) -> (&'static str, Cause, bool) {
         13 => server("garbage", Trouble::Garbage, false),
         14 => server("expired watches", Trouble::Expired, false),
         15 => server("too many requests", Trouble::TooManyRequests(1), false),
+        16 => manner("dead behind a proxy, 404", Manner::Dead(DeadAnswer::NotFound), true),
         _ => server("delayed", Trouble::Latency(Duration::from_millis(random.u64(50..2000))), false),
     }
 }
@@ -220,7 +221,7 @@ impl Seeded<'_> {
                 begun.elapsed() < HEALED_WITHIN,
                 "not green after {} s: {}",
                 HEALED_WITHIN.as_secs(),
-                describe(self.world, &self.hub.shown()?)
+                describe(self.world, self.hub)?
             );
         }
         Ok(())

@@ -69,9 +69,11 @@ pub enum DeadAnswer {
     Hang,
     /// The status 502, as of most proxies.
     BadGateway,
+    /// The status 404 with a line for people, as of an ingress without a backend.
+    NotFound,
     /// The status 200 with a page for people.
     Page,
-    /// The status 200 with a list without items.
+    /// The status 200 with a list without items and resource version, in the form that the client asks for.
     Empty,
 }
 
@@ -189,11 +191,16 @@ impl Shared {
                 bad_gateway()
             }
             Manner::Dead(DeadAnswer::BadGateway) => bad_gateway(),
+            Manner::Dead(DeadAnswer::NotFound) => whole(404, "text/plain", "404 page not found"),
             Manner::Dead(DeadAnswer::Page) => {
                 whole(200, "text/html", "<html><body>We will be back soon.</body></html>")
             }
             Manner::Dead(DeadAnswer::Empty) => {
-                let list = json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": []});
+                let accepted = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
+                let is_partial = accepted.is_some_and(|forms| forms.contains("as=PartialObjectMetadataList"));
+                let (kind, version) =
+                    if is_partial { ("PartialObjectMetadataList", "meta.k8s.io/v1") } else { ("List", "v1") };
+                let list = json!({"kind": kind, "apiVersion": version, "metadata": {}, "items": []});
                 whole(200, "application/json", &list.to_string())
             }
             Manner::Unauthorized => {
