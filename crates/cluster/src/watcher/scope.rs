@@ -163,8 +163,7 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<ScopeWatch>) -> Resul
     let mut listed_before = false;
     // Counts since the last period without problems.
     let (mut unreadable, mut early, mut expired) = (0, 0, 0);
-    // The number of watches in a row that ended by silence, since the last list.
-    let mut silent = 0;
+    let mut silent_in_a_row = 0_u32;
     loop {
         task.returned.mark_unchanged();
         task.epoch = *epoch.borrow();
@@ -184,9 +183,7 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<ScopeWatch>) -> Resul
             Ended::Early { at_once: true, moved: false } | Ended::Silent | Ended::Failed(_) => Doubt::Grave,
             Ended::Early { .. } => Doubt::Slight,
         };
-        if !matches!(ended, Ended::Silent) {
-            silent = 0;
-        }
+        silent_in_a_row = if matches!(ended, Ended::Silent) { silent_in_a_row + 1 } else { 0 };
         let refusal = match ended {
             Ended::Closed | Ended::Woken => continue,
             Ended::Early { at_once: false, .. } => continue,
@@ -204,10 +201,8 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<ScopeWatch>) -> Resul
             Ended::Silent => {
                 shared.costs.silence();
                 shared.doubted.notify_one();
-                silent += 1;
                 // What swallows one watch may swallow each, and answer all else: only a list tells what was missed.
-                if silent > 1 || task.followed.progress().is_bookmarked {
-                    silent = 0;
+                if silent_in_a_row.is_multiple_of(2) || task.followed.progress().is_bookmarked {
                     task.forget();
                     task.tell(WatchState::CatchingUp).await?;
                 }

@@ -347,3 +347,68 @@ fn whole(status: u16, form: &'static str, text: &str) -> Response<Body> {
 fn bad_gateway() -> Response<Body> {
     whole(502, "text/html", "<html><body>502 Bad Gateway</body></html>")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::{Reply, Server};
+
+    type Asker = Client<HttpsConnector<HttpConnector>, http_body_util::Empty<Bytes>>;
+
+    /// A client that trusts the gate.
+    fn asker(gate: &Gate) -> Asker {
+        let tls = trusting(&gate.authority).expect("certificates");
+        let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_only().enable_all_versions();
+        Client::builder(TokioExecutor::new()).build(connector.build())
+    }
+
+    async fn ask(asker: &Asker, gate: &Gate, path: &str) -> Response<Incoming> {
+        let url = format!("https://{}{path}", gate.address).parse().expect("a URL");
+        asker.get(url).await.expect("an answer")
+    }
+
+    async fn next(response: &mut Response<Incoming>) -> Option<Result<Bytes, hyper::Error>> {
+        Some(response.frame().await?.map(|frame| frame.into_data().unwrap_or_default()))
+    }
+
+    #[tokio::test]
+    async fn manners_concern_open_watches_and_new_requests() {
+        let folder = std::env::temp_dir().join(format!("taffrail-gate-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        certificates::write(&folder, "server").expect("certificates");
+        let authority = fs::read_to_string(folder.join("ca.crt")).expect("a certificate");
+        let line = "{\"at\":\"2026-03-01T12:00:00Z\"}\n";
+        let server =
+            Server::start_tls(serving(&folder).expect("TLS"), Duration::ZERO, move |seen| {
+                match seen.query.is_empty() {
+                    true => Reply::json(200, "listed"),
+                    false => Reply::trickle(line),
+                }
+            });
+        let gate = Gate::open(&folder, Backend { url: server.url(), authority }).await.expect("a gate");
+        let asker = asker(&gate);
+        let mut pods = ask(&asker, &gate, "/api/v1/pods?watch=1").await;
+        let mut maps = ask(&asker, &gate, "/api/v1/configmaps?watch=1").await;
+        assert_eq!(next(&mut pods).await.expect("more").expect("bytes"), line);
+
+        gate.set(Manner::Moved(SignedDuration::from_hours(1)));
+        let hour_later = |bytes: &Bytes| bytes.ends_with(b"T13:00:00Z\"}\n");
+        while !hour_later(&next(&mut maps).await.expect("more").expect("bytes")) {}
+
+        gate.set(Manner::Swallowing("pods"));
+        let pause = Duration::from_millis(300);
+        // What was on its way still comes.
+        while tokio::time::timeout(pause, next(&mut pods)).await.is_ok() {}
+        assert!(tokio::time::timeout(pause, next(&mut maps)).await.is_ok());
+        let listed = ask(&asker, &gate, "/api/v1/pods").await.into_body().collect().await.expect("a body");
+        assert_eq!(listed.to_bytes(), "listed");
+
+        gate.set(Manner::Dead(DeadAnswer::NotFound));
+        assert!(next(&mut pods).await.is_none_or(|bytes| bytes.is_err()), "its bytes are lost");
+        assert_eq!(ask(&asker, &gate, "/readyz").await.status(), 200);
+        assert_eq!(ask(&asker, &gate, "/api/v1/pods").await.status(), 404);
+        gate.set(Manner::Unauthorized);
+        assert_eq!(ask(&asker, &gate, "/readyz").await.status(), 401);
+        let _ = fs::remove_dir_all(&folder);
+    }
+}
