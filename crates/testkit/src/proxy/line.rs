@@ -1,19 +1,18 @@
-//! A proxy before the server, whose connections can be cut, slowed down or stopped.
+//! A proxy of bytes, whose connections can be cut, slowed down or stopped.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use anyhow::Result;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use crate::Outcome;
-
 /// The state of the connections through the proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Line {
+pub enum Line {
     /// All bytes are forwarded.
     Open,
     /// All bytes are forwarded after this delay.
@@ -24,9 +23,10 @@ pub(crate) enum Line {
     Closed,
 }
 
-/// A proxy on a loopback address; it runs until this process ends.
-pub(crate) struct Proxy {
-    pub(crate) address: SocketAddr,
+/// A proxy of bytes on a loopback address; it runs until the runtime ends.
+pub struct Proxy {
+    /// The address on which it listens.
+    pub address: SocketAddr,
     shared: Arc<Shared>,
 }
 
@@ -40,7 +40,11 @@ struct Shared {
 }
 
 impl Proxy {
-    pub(crate) async fn open(target: SocketAddr) -> Outcome<Proxy> {
+    /// Opens a proxy to the server at `target`, on the current Tokio runtime.
+    ///
+    /// # Errors
+    /// If no port is free.
+    pub async fn open(target: SocketAddr) -> Result<Proxy> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
@@ -64,19 +68,21 @@ impl Proxy {
         Ok(Proxy { address, shared })
     }
 
-    pub(crate) fn set(&self, line: Line) {
+    /// Sets the state of all connections, open and new ones.
+    pub fn set(&self, line: Line) {
         self.shared.line.send_replace(line);
         if line == Line::Closed {
             self.cut();
         }
     }
 
-    pub(crate) fn cut(&self) {
+    /// Cuts all open connections.
+    pub fn cut(&self) {
         self.shared.cut.send_modify(|moved| *moved += 1);
     }
 
     /// Cuts a connection after `bytes` more bytes of answers, in the middle of an answer.
-    pub(crate) fn cut_after(&self, bytes: usize) {
+    pub fn cut_after(&self, bytes: usize) {
         self.shared.left.store(bytes, Ordering::Relaxed);
     }
 }
