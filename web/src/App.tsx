@@ -1,0 +1,91 @@
+import { createEffect, ErrorBoundary, lazy, Match, Show, Suspense, Switch } from "solid-js";
+import { useKeys } from "./lib/keys";
+import { hubAway } from "./live/live";
+import { rail, setTheme, theme } from "./lib/prefs";
+import { parseRef } from "./lib/refs";
+import { afterMove, go, param, place } from "./lib/router";
+import { Help, showHelp } from "./parts/Help";
+import { HubNote, Note } from "./parts/Notes";
+import { Rail } from "./parts/Rail";
+import { focusSearch } from "./parts/Search";
+import { TopBar } from "./parts/TopBar";
+import { Attention } from "./views/attention/Attention";
+import { Apps } from "./views/apps/Apps";
+import { Clusters } from "./views/clusters/Clusters";
+
+const AppPage = lazy(() => import("./views/app/AppPage"));
+const Matrix = lazy(() => import("./views/matrix/Matrix"));
+
+const TITLES: Record<string, string> = { "/": "Attention", "/apps": "Apps", "/clusters": "Clusters", "/matrix": "Matrix" };
+const APP = "/app/";
+
+export function App() {
+  createEffect(() => {
+    const root = document.documentElement;
+    if (theme() === "auto") delete root.dataset["theme"];
+    else root.dataset["theme"] = theme();
+    root.dataset["hub"] = hubAway() ? "away" : "live";
+  });
+  const path = () => place().path;
+  const shownApp = () => (path().startsWith(APP) ? parseRef(path().slice(APP.length), param("home")) : undefined);
+  createEffect(() => {
+    document.title = `${shownApp()?.name ?? TITLES[path()] ?? "Not found"} · Taffrail`;
+  });
+  // Readers hear of another view as of another page.
+  let main!: HTMLElement;
+  let shown = path();
+  afterMove(() => {
+    if (path() === shown) return;
+    shown = path();
+    main.focus({ preventScroll: true });
+  });
+
+  useKeys("Everywhere", [
+    { keys: "g a", what: "Needs attention", act: () => go("/") },
+    { keys: "g p", what: "Apps", act: () => go("/apps") },
+    { keys: "g c", what: "Clusters", act: () => go("/clusters") },
+    { keys: "g m", what: "Matrix", act: () => go("/matrix") },
+    { keys: "/", what: "Search", act: focusSearch },
+    { keys: "c", what: "Copy the command of this view", act: () => [...document.querySelectorAll<HTMLElement>("[data-copy=main]")].at(-1)?.click() },
+    { keys: "t", what: "Switch between light and dark", act: () => setTheme(isDark() ? "light" : "dark") },
+    { keys: "?", what: "This table", act: showHelp },
+  ]);
+
+  return (
+    <div class="frame" data-rail={rail()}>
+      <a class="skip button" href="#main" onClick={(event) => { event.preventDefault(); main.focus(); }}>Skip to the view</a>
+      <Rail />
+      <TopBar />
+      <main id="main" tabIndex={-1} ref={main}>
+        <HubNote />
+        <ErrorBoundary fallback={(error, reset) => (
+          <Note kind="error" title="This view failed to draw." action={<button type="button" class="button" onClick={reset}>Draw it again</button>}>{String(error)}</Note>
+        )}>
+          <Suspense>
+            <Switch fallback={<Nowhere />}>
+              <Match when={path() === "/"}><Attention /></Match>
+              <Match when={path() === "/apps"}><Apps /></Match>
+              <Match when={path() === "/clusters"}><Clusters /></Match>
+              <Match when={path() === "/matrix"}><Matrix /></Match>
+              <Match when={shownApp()}>{(ref) => <AppPage app={ref()} isPage />}</Match>
+            </Switch>
+          </Suspense>
+          {/* A boundary of its own, so that the list stays, with its focus, while the drawer's code is read. */}
+          <Suspense>
+            <Show when={!shownApp() && parseRef(param("app"), param("home"))}>{(ref) => <AppPage app={ref()} isPage={false} />}</Show>
+          </Suspense>
+        </ErrorBoundary>
+      </main>
+      <Help />
+    </div>
+  );
+}
+
+const isDark = () => getComputedStyle(document.documentElement).colorScheme.includes("dark") && (theme() === "dark" || matchMedia("(prefers-color-scheme: dark)").matches) && theme() !== "light";
+
+const Nowhere = () => (
+  <div class="view">
+    <h1>No view has this address.</h1>
+    <p><a class="button" href="/">Needs attention</a></p>
+  </div>
+);

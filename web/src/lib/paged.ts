@@ -1,0 +1,173 @@
+// Rows of a list over server pages. The order that is shown stays as it is: rows change in place, and that others came,
+// went or moved is counted until the reader asks for the new order.
+import { batch, createEffect, createSignal, on, onCleanup, untrack } from "solid-js";
+import { createStore, reconcile } from "solid-js/store";
+import type { AnswerState, MissingCluster } from "../api/types";
+import { HubError } from "../api/client";
+import { link, version } from "../live/live";
+
+export interface Page<R> {
+  items: R[];
+  total: number;
+  next?: string | null;
+  state: AnswerState;
+  missing: MissingCluster[];
+  missingOmitted?: number;
+}
+
+type Ask<K, R> = (key: K, cursor: string | undefined, signal: AbortSignal) => Promise<Page<R>>;
+
+interface Cover {
+  state: AnswerState;
+  missing: MissingCluster[];
+  missingOmitted: number;
+}
+
+/** The time between two readings of pages that the stream does not cover. */
+const SLOW = 10_000;
+
+export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) => string, ask: Ask<K, R>, options: { every: number }) {
+  const [order, setOrder] = createSignal<string[]>([]);
+  const [rows, setRows] = createStore<Record<string, R>>({});
+  const [total, setTotal] = createSignal<number>();
+  const [cover, setCover] = createStore<{ value: Cover | undefined }>({ value: undefined });
+  const [error, setError] = createSignal<HubError>();
+  const [isLoading, setLoading] = createSignal(false);
+  const [moved, setMoved] = createSignal(0);
+  /** Where each page begins; the first one without a cursor. */
+  let starts: { cursor: string | undefined; from: number }[] = [];
+  let next: string | undefined;
+  let control = new AbortController();
+  let wasLoading = false;
+  let range = { first: 0, last: 0 };
+
+  async function begin() {
+    control.abort();
+    control = new AbortController();
+    const { signal } = control;
+    setLoading(true);
+    try {
+      const page = await ask(untrack(key), undefined, signal);
+      if (signal.aborted) return;
+      batch(() => {
+        starts = [{ cursor: undefined, from: 0 }];
+        setRows(reconcile(Object.fromEntries(page.items.map((row) => [idOf(row), row]))));
+        setOrder(page.items.map(idOf));
+        setMoved(0);
+        note(page);
+        next = page.next ?? undefined;
+        setError(undefined);
+        setLoading(false);
+      });
+    } catch (problem) {
+      if (!signal.aborted) fail(problem);
+    }
+  }
+
+  function fail(problem: unknown) {
+    const known = problem instanceof HubError ? problem : new HubError(-1, String(problem));
+    batch(() => {
+      setError(known);
+      setLoading(false);
+      if (known.status !== 0) setOrder([]);
+    });
+  }
+
+  function note(page: Page<R>) {
+    setTotal(page.total);
+    wasLoading = page.state === "loading";
+    setCover("value", { state: page.state, missing: page.missing, missingOmitted: page.missingOmitted ?? 0 });
+  }
+
+  async function more() {
+    if (!next || isLoading()) return;
+    const { signal } = control;
+    const cursor = next;
+    setLoading(true);
+    try {
+      const page = await ask(untrack(key), cursor, signal);
+      if (signal.aborted) return;
+      batch(() => {
+        const known = new Set(order());
+        const added = page.items.filter((row) => !known.has(idOf(row)));
+        starts.push({ cursor, from: order().length });
+        for (const row of page.items) setRows(idOf(row), reconcile(row as never));
+        setOrder((all) => [...all, ...added.map(idOf)]);
+        note(page);
+        next = page.next ?? undefined;
+        setLoading(false);
+      });
+    } catch (problem) {
+      if (!signal.aborted) fail(problem);
+    }
+  }
+
+  /** Reads the first page, or the one on the screen, once more, and takes its values but not its order. */
+  async function refresh(cursor: string | undefined) {
+    const { signal } = control;
+    try {
+      const page = await ask(untrack(key), cursor, signal);
+      if (signal.aborted) return;
+      batch(() => {
+        takeValues(page.items);
+        // Compared first: what was being read until now may move freely once more.
+        if (cursor === undefined) compare(page.items.map(idOf));
+        note(page);
+      });
+    } catch (problem) {
+      if (!signal.aborted && problem instanceof HubError && problem.status > 0) setError(problem);
+    }
+  }
+
+  function takeValues(items: R[]) {
+    for (const row of items) {
+      const id = idOf(row);
+      // Rows that are new stay out of sight until the reader asks for them.
+      if (rows[id]) setRows(id, reconcile(row as never));
+    }
+  }
+
+  /** Counts what differs between the first rows as shown and as they would be now. */
+  function compare(now: string[]) {
+    // A list that is empty, or whose clusters are still being read, has no order that a reader could lose.
+    if (now.length && (!order().length || (wasLoading && starts.length <= 1)) && !isLoading()) return void begin();
+    const shown = order().slice(0, now.length);
+    setMoved(now.filter((id, index) => shown[index] !== id).length + Math.max(0, Math.min(order().length, starts.length > 1 ? 0 : Infinity) - now.length));
+  }
+
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let readAt = Date.now();
+  createEffect(on(key, () => void begin()));
+  createEffect(
+    on([version, link], () => {
+      if (link() === "away") return;
+      if (error()) return void begin();
+      clearTimeout(timer);
+      const start = [...starts].reverse().find((one) => one.from <= range.first);
+      const every = start?.cursor === undefined ? options.every : SLOW;
+      timer = setTimeout(() => {
+        readAt = Date.now();
+        void refresh(start?.cursor);
+      }, Math.max(0, readAt + every - Date.now()));
+    }, { defer: true }),
+  );
+  onCleanup(() => {
+    control.abort();
+    clearTimeout(timer);
+  });
+
+  return {
+    order, rows, total, error, isLoading, moved, more,
+    cover: () => cover.value,
+    /** Shows the present order. */
+    reorder: begin,
+    hasMore: () => next !== undefined,
+    shows: (first: number, last: number) => { range = { first, last }; },
+    /** Takes what the stream says of the first rows. */
+    stream: (items: R[], now: string[] | undefined, all: number | undefined) => batch(() => {
+      takeValues(items);
+      if (now && total() !== undefined) compare(now);
+      if (all !== undefined) setTotal(all);
+    }),
+  };
+}

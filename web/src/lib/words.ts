@@ -1,0 +1,30 @@
+// The words for what the API's codes mean, as the command line prints them.
+import type { Axis, Delivery, FreshnessState, Status, SyncState } from "../api/types";
+
+/** All statuses, the worst first. */
+export const STATUSES: readonly Status[] = ["Failed", "NotFound", "Unknown", "Terminating", "InProgress", "Current"];
+
+export const statusWord = (status: Status) => (status === "Current" ? "Ready" : status);
+
+export const FRESHNESS: readonly FreshnessState[] = ["live", "stale", "lost"];
+
+export const AXES: readonly Axis[] = ["health", "sync", "source", "freshness"];
+
+export const SYNC_STATES: readonly SyncState[] = ["Failed", "OutOfSync", "Unknown", "Syncing", "Suspended", "Synced"];
+
+const DELIVERIES: Record<Delivery, string> = {
+  "flux-kustomization": "Kustomization",
+  "flux-helmrelease": "HelmRelease",
+  "argo-application": "Argo CD",
+  "config-sync": "Config Sync",
+  kpt: "kpt",
+  porch: "Porch",
+  helm: "Helm",
+  label: "Labels",
+  taffrail: "Taffrail",
+};
+export const DELIVERY_IDS = Object.keys(DELIVERIES) as Delivery[];
+export const deliveryWord = (delivery: string) => DELIVERIES[delivery as Delivery] ?? delivery;
+
+/** A state such as `OutOfSync` or `ErrImagePull` as words within a sentence. */
+export const spaced = (state: string) => state.replace(/([a-z])([A-Z])/g, (_, a: string, b: string) => `${a} ${b.toLowerCase()}`);

@@ -1,0 +1,112 @@
+// A table of virtual rows: only those near the screen exist, at a fixed height, so that a million cost what forty do.
+import { createVirtualizer } from "@tanstack/solid-virtual";
+import { createEffect, createSignal, For, type JSX, on, Show } from "solid-js";
+import { useKeys } from "../lib/keys";
+
+export interface GridColumn {
+  name: string;
+  title: string;
+  isNumber?: boolean;
+  /** True for a column that needs no title but for readers. */
+  isSilent?: boolean;
+  /** Set where a header sorts: whether its order is the present one, and what a click does. */
+  sort?: { isActive: boolean; by: () => void } | undefined;
+}
+
+interface Props {
+  label: string;
+  /** The class that lays out the columns. */
+  layout: string;
+  columns: GridColumn[];
+  /** Number of rows that are here, and of all that there are. */
+  count: number;
+  total: number;
+  rowHeight: number;
+  row: (index: number) => JSX.Element;
+  /** The marks of a row as a whole: `data-open` for the one that a drawer shows. */
+  isOpen: (index: number) => boolean;
+  open: (index: number) => void;
+  nearEnd?: () => void;
+  /** A text that changes when the list is another one: it then starts at its top. */
+  reset?: string;
+  onRange?: (first: number, last: number) => void;
+}
+
+export function Grid(props: Props) {
+  let box!: HTMLDivElement;
+  const [active, setActive] = createSignal(0);
+  const virtualizer = createVirtualizer({
+    get count() { return props.count; },
+    getScrollElement: () => box,
+    estimateSize: () => props.rowHeight,
+    overscan: 8,
+  });
+  createEffect(on(() => props.rowHeight, () => virtualizer.measure(), { defer: true }));
+  createEffect(on(() => props.reset, () => { box.scrollTop = 0; setActive(0); }, { defer: true }));
+  createEffect(() => {
+    const items = virtualizer.getVirtualItems();
+    const last = items.at(-1)?.index ?? 0;
+    props.onRange?.(items[0]?.index ?? 0, last);
+    if (props.count > 0 && last >= props.count - 20) props.nearEnd?.();
+  });
+
+  function move(to: number) {
+    const next = Math.max(0, Math.min(props.count - 1, to));
+    setActive(next);
+    virtualizer.scrollToIndex(next);
+    // The row may not exist before the scrolling has taken effect.
+    requestAnimationFrame(() => box.querySelector<HTMLElement>(`[data-index="${next}"]`)?.focus({ preventScroll: true }));
+  }
+  const page = () => Math.max(1, Math.floor(box.clientHeight / props.rowHeight) - 1);
+  useKeys(props.label, [
+    { keys: "j", what: "Next row", act: () => move(box.contains(document.activeElement) ? active() + 1 : active()) },
+    { keys: "k", what: "Previous row", act: () => move(active() - 1) },
+    { keys: "Enter", what: "Open the row", act: () => props.count && props.open(active()) },
+  ]);
+  function onKeyDown(event: KeyboardEvent) {
+    const to = { ArrowDown: active() + 1, ArrowUp: active() - 1, PageDown: active() + page(), PageUp: active() - page(), Home: 0, End: props.count - 1 }[event.key];
+    if (to === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    move(to);
+  }
+
+  return (
+    <div class={`grid ${props.layout}`} ref={box}>
+     <div role="grid" aria-label={props.label} aria-rowcount={props.total + 1} onKeyDown={onKeyDown}>
+      <div class="grid-head" role="row" aria-rowindex="1">
+        <For each={props.columns}>
+          {(column) => (
+            <div class="cell" data-column={column.name} role="columnheader" classList={{ num: !!column.isNumber }}
+              aria-sort={column.sort?.isActive ? "other" : undefined}>
+              <Show when={column.sort} fallback={<span classList={{ reader: !!column.isSilent }}>{column.title}</span>}>
+                {(sort) => (
+                  <button type="button" class="plain sort" data-active={sort().isActive} onClick={() => sort().by()}>
+                    {column.title}<Show when={sort().isActive}><span aria-hidden="true"> ↓</span></Show>
+                  </button>
+                )}
+              </Show>
+            </div>
+          )}
+        </For>
+      </div>
+      <div class="grid-body" role="rowgroup" style={{ height: `${virtualizer.getTotalSize()}px` }}>
+        <For each={virtualizer.getVirtualItems()}>
+          {(item) => (
+            <div class="grid-row" role="row" tabIndex={item.index === active() ? 0 : -1} data-index={item.index} aria-rowindex={item.index + 2}
+              aria-selected={props.isOpen(item.index)} style={{ transform: `translateY(${item.start}px)`, height: `${item.size}px` }}
+              onFocusIn={() => setActive(item.index)}
+              onClick={(event) => (event.target as Element).closest("a, button") || props.open(item.index)}>
+              {props.row(item.index)}
+            </div>
+          )}
+        </For>
+      </div>
+     </div>
+    </div>
+  );
+}
+
+/** A cell of a row; its column decides where it stands and where it is left out. */
+export const Cell = (props: { column: string; class?: string; children: JSX.Element }) => (
+  <div class={`cell ${props.class ?? ""}`} data-column={props.column} role="gridcell">{props.children}</div>
+);

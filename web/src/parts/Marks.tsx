@@ -1,0 +1,46 @@
+// The three marks of a row: health, sync and freshness, each with its word.
+import { Show } from "solid-js";
+import type { Freshness, FreshnessState, Status, SyncRow } from "../api/types";
+import { hubAway } from "../live/live";
+import { spaced, statusWord } from "../lib/words";
+import { FreshGlyph, Glyph, SyncGlyph } from "./Glyph";
+
+/**
+ * The status now. Of what is not live it names the last one as past ("was Ready"), and while the hub is away all is so.
+ */
+export function StatusMark(props: { health: Status; effective: Status; freshness?: Freshness | null | undefined; suspended?: boolean }) {
+  const freshness = (): FreshnessState => {
+    const own = props.freshness?.state ?? "live";
+    return own === "live" && hubAway() ? "stale" : own;
+  };
+  const isPast = () => freshness() !== "live";
+  const word = () =>
+    isPast() ? (props.freshness?.observedAt || hubAway() ? `was ${statusWord(props.health)}` : "never seen") : statusWord(props.effective);
+  return (
+    <span class="mark" data-status={isPast() ? "Unknown" : props.effective} data-freshness={freshness()}>
+      <Glyph status={props.effective} freshness={freshness()} />
+      <span class="mark-word">{word()}</span>
+      <Show when={isPast()}><span class="reader">, {freshness() === "lost" ? "lost" : "stale"}</span></Show>
+      <Show when={props.suspended}><span class="mark-suspended" title="Suspended in its delivery tool"><SyncGlyph state="Suspended" /><span class="reader">suspended</span></span></Show>
+    </span>
+  );
+}
+
+export function SyncMark(props: { sync: SyncRow }) {
+  return (
+    <span class="mark sync-mark" data-sync={props.sync.effective}>
+      <SyncGlyph state={props.sync.effective} />
+      <span class="mark-word">{spaced(props.sync.effective)}</span>
+    </span>
+  );
+}
+
+export function FreshMark(props: { state: FreshnessState; text?: string }) {
+  const state = () => (props.state === "live" && hubAway() ? "stale" : props.state);
+  return (
+    <span class="mark" data-fresh={state()}>
+      <FreshGlyph state={state()} />
+      <span class="mark-word">{props.text ?? state()}</span>
+    </span>
+  );
+}

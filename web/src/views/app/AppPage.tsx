@@ -1,0 +1,106 @@
+// One app in one cluster, as a drawer beside a list or as a page of its own.
+import { createMemo, lazy, Match, Show, Suspense, Switch } from "solid-js";
+import { type AppRef, hub } from "../../api/client";
+import type { AppRow } from "../../api/types";
+import { createAnswer } from "../../lib/answer";
+import { appCommand } from "../../lib/command";
+import { useKeys } from "../../lib/keys";
+import { refText } from "../../lib/refs";
+import { go, param, withQuery } from "../../lib/router";
+import { deliveryWord } from "../../lib/words";
+import { Drawer } from "../../parts/Drawer";
+import { StatusMark } from "../../parts/Marks";
+import { ErrorNote, Loading, Note, ViewCommand } from "../../parts/Notes";
+import { Tabs } from "../../parts/Tabs";
+import { Text } from "../../parts/Text";
+import { Sections } from "./Sections";
+import { sentenceOf } from "./sentence";
+
+const Objects = lazy(() => import("./Objects"));
+const Why = lazy(() => import("./Why"));
+const Events = lazy(() => import("./Events"));
+const History = lazy(() => import("./History"));
+const InClusters = lazy(() => import("./InClusters"));
+const Logs = lazy(() => import("./Logs"));
+
+const TABS = [
+  { name: "why", title: "Why" },
+  { name: "objects", title: "Objects" },
+  { name: "events", title: "Events" },
+  { name: "history", title: "History" },
+  { name: "clusters", title: "Clusters" },
+  { name: "logs", title: "Logs" },
+];
+
+export default function AppPage(props: { app: AppRef; isPage: boolean }) {
+  const [answer, again] = createAnswer(
+    () => ({ ...props.app }),
+    async (ref, signal) => ({ row: (await hub.app(ref, signal)).items[0] }),
+    { every: 1000 },
+  );
+  const row = () => answer.data?.row;
+  const tab = () => TABS.find((one) => one.name === param("tab"))?.name ?? "why";
+  const choose = (name: string) => go(withQuery({ tab: name === "why" ? undefined : name }), { replace: true });
+  const page = (ref: AppRef) => withQuery({ home: ref.home, tab: param("tab") }, `/app/${refText(ref)}`, new URLSearchParams());
+  const close = () => go(withQuery({ app: undefined, home: undefined, tab: undefined }));
+  useKeys("App", [
+    { keys: "d", what: "Why", act: () => choose("why") },
+    { keys: "o", what: "Objects", act: () => choose("objects") },
+    { keys: "e", what: "Events", act: () => choose("events") },
+    { keys: "h", what: "History", act: () => choose("history") },
+    { keys: "l", what: "Logs", act: () => choose("logs") },
+  ]);
+
+  const title = () => (
+    <>
+      <p class="drawer-kicker muted"><Text value={props.app.cluster} /> · {deliveryWord(props.app.delivery)}<Show when={props.app.namespace}> · <Text value={props.app.namespace} /></Show></p>
+      <Show when={props.isPage} fallback={<h2 class="drawer-title"><Text value={props.app.name} /></h2>}><h1 class="drawer-title"><Text value={props.app.name} /></h1></Show>
+    </>
+  );
+  const body = () => (
+    <>
+      <ErrorNote error={answer.error} what={`The app ${props.app.name} in ${props.app.cluster}`} retry={again} />
+      <Show when={answer.error?.status === 404}>
+        <div class="drawer-body"><p class="muted">It may have gone. Its history is kept:</p><Suspense><History app={props.app} /></Suspense></div>
+      </Show>
+      <Show when={answer.data} fallback={<Show when={!answer.error}><div class="drawer-body"><Loading what={`the app ${props.app.name}`} rows={5} /></div></Show>}>
+        <Show when={row()} fallback={<Note kind="quiet" title="The app is gone." />}>
+          {(known) => <Known app={props.app} row={known()} tab={tab()} choose={choose} />}
+        </Show>
+      </Show>
+    </>
+  );
+  return (
+    <Show when={props.isPage} fallback={<Drawer label={`App ${props.app.name} in ${props.app.cluster}`} close={close} full={() => go(page(props.app))} title={title()}>{body()}</Drawer>}>
+      <div class="view app-page"><header class="app-page-head">{title()}</header>{body()}</div>
+    </Show>
+  );
+}
+
+function Known(props: { app: AppRef; row: AppRow; tab: string; choose: (tab: string) => void }) {
+  // The question of a tab depends on the name alone, not on each change of the row.
+  const ref = createMemo(() => props.app, undefined, { equals: (a, b) => refText(a) === refText(b) && a.home === b.home });
+  return (
+    <div class="drawer-body">
+      <div class="lead">
+        <StatusMark health={props.row.health} effective={props.row.effective} freshness={props.row.freshness} suspended={props.row.suspended} />
+        <p>{sentenceOf(props.row)}</p>
+      </div>
+      <Sections row={props.row} />
+      <Tabs label="About the app" tabs={TABS} chosen={props.tab} choose={props.choose}>
+        <ViewCommand text={appCommand(ref(), props.tab)} />
+        <Suspense fallback={<Loading what="this part of the page" rows={3} />}>
+          <Switch>
+            <Match when={props.tab === "why"}><Why app={ref()} /></Match>
+            <Match when={props.tab === "objects"}><Objects app={ref()} /></Match>
+            <Match when={props.tab === "events"}><Events app={ref()} /></Match>
+            <Match when={props.tab === "history"}><History app={ref()} /></Match>
+            <Match when={props.tab === "clusters"}><InClusters app={ref()} appKey={props.row.key} /></Match>
+            <Match when={props.tab === "logs"}><Logs app={ref()} /></Match>
+          </Switch>
+        </Suspense>
+      </Tabs>
+    </div>
+  );
+}
+

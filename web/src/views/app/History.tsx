@@ -1,0 +1,66 @@
+// Changes of the app's state and its syncs, the latest first.
+import { For, Match, Show, Switch } from "solid-js";
+import { type AppRef, hub } from "../../api/client";
+import type { HistoryRow } from "../../api/types";
+import { createAnswer } from "../../lib/answer";
+import { hubNow } from "../../lib/clock";
+import { refText } from "../../lib/refs";
+import { clockTime, exact, shortRevision } from "../../lib/text";
+import { Age } from "../../parts/Age";
+import { SyncGlyph } from "../../parts/Glyph";
+import { ErrorNote, Loading } from "../../parts/Notes";
+import { Text } from "../../parts/Text";
+import { ChangeGlyph, ChangeWords } from "../attention/Changes";
+
+type Sync = Extract<HistoryRow, { type: "sync" }>;
+type Transition = Extract<HistoryRow, { type: "transition" }>;
+
+export default function History(props: { app: AppRef }) {
+  const [answer, again] = createAnswer(
+    () => ({ name: refText(props.app), home: props.app.home }),
+    async (_, signal) => {
+      const data = await hub.history(props.app, { limit: 100 }, signal);
+      return { items: data.items.map((item, index) => ({ ...item, id: `${item.type}|${item.at}|${index}` })), historySince: data.historySince };
+    },
+    { every: 3000 },
+  );
+  return (
+    <>
+      <ErrorNote error={answer.error} what="The history" retry={again} />
+      <Show when={answer.data} fallback={<Show when={!answer.error}><Loading what="the history" rows={4} /></Show>}>
+        {(data) => (
+          <>
+            <ul class="log-list">
+              <For each={data().items} fallback={<li class="muted">Nothing is recorded yet.</li>}>
+                {(item) => (
+                  <li class="log-row">
+                    <time class="muted log-when" dateTime={item.at} title={exact(item.at)}>{clockTime(item.at, hubNow())}</time>
+                    <Switch>
+                      <Match when={item.type === "sync" && (item as Sync)}>
+                        {(sync) => (
+                          <div>
+                            <p class="step-head"><SyncGlyph state={sync().result === "Failed" ? "Failed" : sync().result === "Running" ? "Syncing" : "Synced"} /> <span class="strong">Sync {sync().result.toLowerCase()}</span>
+                              <span class="mono muted" title={sync().revision}>{shortRevision(sync().revision)}</span></p>
+                            <Show when={sync().message}><p><Text value={sync().message} /></p></Show>
+                          </div>
+                        )}
+                      </Match>
+                      <Match when={item.type === "transition" && (item as Transition)}>
+                        {(change) => (
+                          <p class="step-head">
+                            <ChangeGlyph change={change()} /> <span><ChangeWords change={change()} /></span>
+                          </p>
+                        )}
+                      </Match>
+                    </Switch>
+                  </li>
+                )}
+              </For>
+            </ul>
+            <Show when={data().historySince}>{(since) => <p class="muted grid-end">The history reaches back <Age since={since()} />; before that nothing was observed.</p>}</Show>
+          </>
+        )}
+      </Show>
+    </>
+  );
+}

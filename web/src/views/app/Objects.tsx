@@ -1,0 +1,116 @@
+// The objects of an app with what controllers made of them, as a tree table.
+import { createMemo, createSignal, For, Show } from "solid-js";
+import { type AppRef, hub } from "../../api/client";
+import type { TreeNode } from "../../api/types";
+import { createAnswer } from "../../lib/answer";
+import { fullName } from "../../lib/refs";
+import { go, param, withQuery } from "../../lib/router";
+import { count, number } from "../../lib/text";
+import { statusWord } from "../../lib/words";
+import { Age } from "../../parts/Age";
+import { Glyph } from "../../parts/Glyph";
+import { Icon } from "../../parts/Icon";
+import { ErrorNote, Loading } from "../../parts/Notes";
+import { Name, Text } from "../../parts/Text";
+
+interface Line {
+  node: TreeNode;
+  id: string;
+  depth: number;
+  hasChildren: boolean;
+  isOpen: boolean;
+}
+
+/** Rows that are drawn without asking: a tree of more is read in parts. */
+const MOST = 500;
+
+const nameOf = (node: TreeNode) => node.object?.name ?? node.app?.name ?? "";
+const isWell = (node: TreeNode): boolean => node.effective === "Current" && !node.sync && node.children.every(isWell);
+const isFoldedAtFirst = (node: TreeNode) => node.relation !== "app" && isWell(node);
+
+export default function Objects(props: { app: AppRef }) {
+  const [answer, again] = createAnswer(
+    () => fullName(props.app),
+    async (name, signal) => {
+      const data = await hub.tree({ view: "tree", name, status: null, compact: false, fold: true, apps: { clusters: [props.app.cluster], namespace: null } }, signal);
+      return { root: data.items[0]?.root };
+    },
+    { every: 5000 },
+  );
+  const [folds, setFolds] = createSignal<ReadonlyMap<string, boolean>>(new Map());
+  const [most, setMost] = createSignal(MOST);
+  const [active, setActive] = createSignal(0);
+  const onlyBad = () => param("unwell") === "1";
+  let table!: HTMLDivElement;
+
+  const lines = createMemo(() => {
+    const all: Line[] = [];
+    const walk = (node: TreeNode, path: string, depth: number) => {
+      const id = `${path}/${node.object?.kind ?? node.folded?.kind ?? ""}:${nameOf(node)}`;
+      const children = onlyBad() ? node.children.filter((child) => !isWell(child)) : node.children;
+      const isOpen = !(folds().get(id) ?? isFoldedAtFirst(node));
+      all.push({ node, id, depth, hasChildren: children.length > 0, isOpen });
+      if (isOpen) for (const child of children) walk(child, id, depth + 1);
+    };
+    const root = answer.data?.root;
+    if (root) walk(root, "", 0);
+    return all;
+  });
+  const shown = () => lines().slice(0, most());
+  const fold = (line: Line, isOpen: boolean) => line.hasChildren && setFolds((was) => new Map(was).set(line.id, !isOpen));
+
+  function move(to: number) {
+    const next = Math.max(0, Math.min(shown().length - 1, to));
+    setActive(next);
+    queueMicrotask(() => table.querySelector<HTMLElement>(`[data-line="${next}"]`)?.focus());
+  }
+  function onKeyDown(event: KeyboardEvent) {
+    const line = lines()[active()];
+    if (!line || event.ctrlKey || event.metaKey || event.altKey) return;
+    const acts: Record<string, () => void> = {
+      ArrowDown: () => move(active() + 1), ArrowUp: () => move(active() - 1), j: () => move(active() + 1), k: () => move(active() - 1),
+      Home: () => move(0), End: () => move(shown().length - 1),
+      ArrowRight: () => (line.isOpen ? move(active() + 1) : fold(line, true)),
+      ArrowLeft: () => (line.isOpen && line.hasChildren ? fold(line, false) : move(lines().slice(0, active()).findLastIndex((one) => one.depth < line.depth))),
+      Enter: () => fold(line, !line.isOpen),
+    };
+    const act = acts[event.key];
+    if (!act) return;
+    event.preventDefault();
+    event.stopPropagation();
+    act();
+  }
+
+  return (
+    <>
+      <label class="check"><input type="checkbox" checked={onlyBad()} onChange={(event) => go(withQuery({ unwell: event.currentTarget.checked ? "1" : undefined }), { replace: true })} /> Only what is not well</label>
+      <ErrorNote error={answer.error} what="The objects" retry={again} />
+      <Show when={answer.data} fallback={<Show when={!answer.error}><Loading what={`${props.app.cluster}, which is asked for the objects`} rows={6} /></Show>}>
+        <div class="tree" role="treegrid" aria-label="Objects" ref={table} onKeyDown={onKeyDown}>
+          <div class="tree-head" role="row">
+            <span role="columnheader">Object</span><span role="columnheader">Status</span><span role="columnheader">Message</span><span role="columnheader" class="num">Age</span>
+          </div>
+          <For each={shown()}>
+            {(line, index) => (
+              <div class="tree-row" role="row" data-line={index()} data-well={line.node.effective === "Current"} tabIndex={index() === active() ? 0 : -1}
+                aria-level={line.depth + 1} aria-expanded={line.hasChildren ? line.isOpen : undefined} onFocus={() => setActive(index())} onClick={() => fold(line, !line.isOpen)}>
+                <span class="tree-name" role="gridcell" style={{ "padding-left": `${line.depth * 16}px` }}>
+                  <span class="tree-fold" data-open={line.isOpen}><Show when={line.hasChildren}><Icon name="chevron" size={10} /></Show></span>
+                  <Glyph status={line.node.effective} />
+                  <span class="muted">{line.node.object?.kind ?? line.node.folded?.kind}</span>
+                  <Show when={line.node.folded} fallback={<Name value={nameOf(line.node)} />}>{(folded) => <span>{number(folded().count)} more</span>}</Show>
+                </span>
+                <span role="gridcell">{statusWord(line.node.effective)}</span>
+                <span role="gridcell" class="clip tree-message"><Text value={[line.node.sync, line.node.syncMessage, line.node.message, line.node.note].filter(Boolean).join(" · ")} /></span>
+                <span role="gridcell" class="num muted"><Age since={line.node.created} /></span>
+              </div>
+            )}
+          </For>
+        </div>
+        <Show when={lines().length > most()}>
+          <p class="grid-end muted">{number(most())} of {count(lines().length, "row")}. <button type="button" class="plain link" onClick={() => setMost((n) => n + MOST)}>Show more</button></p>
+        </Show>
+      </Show>
+    </>
+  );
+}

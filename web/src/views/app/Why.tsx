@@ -1,0 +1,101 @@
+// The cause chain, from the symptom down to the root; what changed before; what to run next.
+import { For, Show } from "solid-js";
+import { type AppRef, hub } from "../../api/client";
+import type { CauseStep, Change } from "../../api/types";
+import { createAnswer } from "../../lib/answer";
+import { fullName } from "../../lib/refs";
+import { shortRevision } from "../../lib/text";
+import { Age } from "../../parts/Age";
+import { Copy } from "../../parts/Copy";
+import { Glyph } from "../../parts/Glyph";
+import { ErrorNote, Loading } from "../../parts/Notes";
+import { Name, Text } from "../../parts/Text";
+
+export default function Why(props: { app: AppRef }) {
+  const [answer, again] = createAnswer(
+    () => fullName(props.app),
+    async (name, signal) => {
+      const data = await hub.explain({ view: "explain", names: [name], clusters: [props.app.cluster], namespace: null, contexts: false, logs: false, perCluster: true }, signal);
+      return { explanation: data.items[0]?.explanation, differences: data.items[0]?.differences };
+    },
+    { every: 5000 },
+  );
+  const why = () => answer.data?.explanation;
+  return (
+    <>
+      <ErrorNote error={answer.error} what="The explanation" retry={again} />
+      <Show when={answer.data} fallback={<Show when={!answer.error}><Loading what={`${props.app.cluster}, which is asked for the cause`} rows={4} /></Show>}>
+        <Show when={why()} fallback={<p class="muted">There is nothing to explain.</p>}>
+          {(data) => (
+            <div class="why">
+              <Show when={data().chain.length} fallback={<p class="lead-line"><Text value={data().message || "All its objects are ready."} /></p>}>
+                <ol class="chain">
+                  <For each={data().chain}>{(step, index) => <Step step={step} isLast={index() === data().chain.length - 1} />}</For>
+                </ol>
+              </Show>
+              <Show when={data().changed?.length}>
+                <section>
+                  <h3 class="section-head">Changed before</h3>
+                  <ul class="before"><For each={data().changed}>{(change) => <Before change={change} />}</For></ul>
+                </section>
+              </Show>
+              <Show when={data().doubts?.length}>
+                <section>
+                  <h3 class="section-head">Reasons to doubt</h3>
+                  <ul class="before"><For each={data().doubts}>{(doubt) => <li><span class="strong">{doubt.reason}</span> <Text value={doubt.message} /></li>}</For></ul>
+                </section>
+              </Show>
+              <Show when={data().next.length}>
+                <section>
+                  <h3 class="section-head">Next</h3>
+                  <For each={data().next}>{(line) => <Copy text={line} label="Copy the next command" shown />}</For>
+                </section>
+              </Show>
+            </div>
+          )}
+        </Show>
+      </Show>
+    </>
+  );
+}
+
+function Step(props: { step: CauseStep; isLast: boolean }) {
+  const step = () => props.step;
+  return (
+    <li class="step" data-last={props.isLast} data-status={step().status}>
+      <span class="step-glyph"><Glyph status={step().status} size={14} /></span>
+      <div class="step-text">
+        <p class="step-head">
+          <span class="muted">{step().object.kind}</span> <Name value={step().object.name} class="strong" />
+          <span class="step-reason">{step().reason}</span>
+          <Show when={props.isLast}><span class="tag">cause</span></Show>
+          <span class="grow" /><span class="muted"><Age since={step().since} /></span>
+        </p>
+        <p class="step-message"><Text value={step().message} /></p>
+        <Show when={step().facts?.length}>
+          <details class="cover"><summary>{step().facts?.length} facts</summary><ul><For each={step().facts}>{(fact) => <li><Text value={fact} /></li>}</For></ul></details>
+        </Show>
+      </div>
+    </li>
+  );
+}
+
+const WHAT = { image: "image", template: "Pod template", created: "created", spec: "spec", metadata: "labels or annotations", config: "configuration", node: "node", quota: "quota", revision: "revision" };
+
+function Before(props: { change: Change }) {
+  const change = () => props.change;
+  const value = (text: string | null | undefined) => shortRevision(text);
+  return (
+    <li class="before-row">
+      <span class="muted before-when"><Age since={change().when} suffix=" ago" /></span>
+      <span>
+        <span class="strong">{WHAT[change().what]}</span> <span class="muted">of {change().object.kind}</span> <Text value={change().object.name} />
+        <Show when={change().by}><span class="muted"> by <Text value={change().by ?? ""} /></span></Show>
+        <Show when={change().from || change().to}>
+          <span class="before-values mono"><Text value={value(change().from) || "none"} /> → <Text value={value(change().to) || "none"} /></span>
+        </Show>
+        <Show when={change().fields?.length}><span class="before-values muted"><Text value={change().fields?.join(", ") ?? ""} /></span></Show>
+      </span>
+    </li>
+  );
+}

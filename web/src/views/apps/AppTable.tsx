@@ -1,0 +1,98 @@
+import { createEffect, on, Show } from "solid-js";
+import { hub, query } from "../../api/client";
+import type { AppRow } from "../../api/types";
+import { follow } from "../../live/live";
+import { createPaged } from "../../lib/paged";
+import { narrow } from "../../lib/prefs";
+import { refOf, refText, rowId } from "../../lib/refs";
+import { go, param, withQuery } from "../../lib/router";
+import { count, number, shortRevision } from "../../lib/text";
+import { deliveryWord } from "../../lib/words";
+import { Age } from "../../parts/Age";
+import { Cell, Grid, type GridColumn } from "../../parts/Grid";
+import { StatusMark, SyncMark } from "../../parts/Marks";
+import { Announce, ErrorNote, ListFoot, Loading } from "../../parts/Notes";
+import { Name, Text } from "../../parts/Text";
+import { type Filters, toParams } from "./filters";
+import { NoneFound } from "./NoneFound";
+
+const PAGE = 100;
+/** Above this number rows are compact, since people then compare more than they read. */
+const MANY = 200;
+
+export function AppTable(props: { filters: Filters; sort: string; refuse: (name: string, why: string) => void }) {
+  const question = () => ({ ...toParams(props.filters), sort: props.sort });
+  const list = createPaged(question, rowId, (key, cursor, signal) => hub.apps({ ...key, limit: PAGE, cursor }, signal), { every: 10_000 });
+  createEffect(on(list.error, (error) => error?.parameter && props.refuse(error.parameter, error.message)));
+
+  // Identities of the stream's rows, which are numbers, in this list.
+  let known = new Map<number, AppRow>();
+  follow(() => `apps${query({ ...question(), limit: PAGE })}`, (page, isReset) => {
+    if (isReset) known = new Map();
+    for (const { id, row } of page.rows ?? []) known.set(id, row);
+    const order = page.order?.map((id) => known.get(id)).filter((row): row is AppRow => !!row);
+    list.stream((page.rows ?? []).map(({ row }) => row), order?.map(rowId), page.apps?.total);
+  });
+
+  const total = () => list.total() ?? 0;
+  const rowHeight = () => (narrow() ? 60 : total() > MANY ? 28 : 36);
+  const at = (index: number) => list.rows[list.order()[index] ?? ""];
+  const opened = () => param("app");
+  const href = (row: AppRow) => withQuery({ app: refText(refOf(row)), home: refOf(row).home });
+  const by = (name: string) => ({ isActive: props.sort === name, by: () => go(withQuery({ sort: name === "status" ? undefined : name })) });
+  const columns = (): GridColumn[] => [
+    { name: "status", title: "Status", sort: by("status") },
+    { name: "name", title: "App", sort: by("name") },
+    { name: "cluster", title: "Cluster", sort: by("cluster") },
+    { name: "message", title: "Message" },
+    { name: "since", title: "For", isNumber: true, sort: by("since") },
+    { name: "sync", title: "Sync" },
+    { name: "revision", title: "Revision" },
+    { name: "delivery", title: "Delivery", sort: by("delivery") },
+  ];
+
+  return (
+    <>
+      <ErrorNote error={list.error()?.parameter ? undefined : list.error()} what="The list of apps" retry={() => void list.reorder()} />
+      <Show when={list.moved()}>
+        <p class="moved"><button type="button" class="button" onClick={() => void list.reorder()}>{count(list.moved(), "row")} changed place: show the new order</button></p>
+      </Show>
+      <Announce text={list.total() === undefined ? "" : count(total(), "app")} />
+      <Show when={list.order().length} fallback={
+        <Show when={list.total() !== undefined && !list.isLoading() && !list.error()} fallback={<Show when={!list.error()}><Loading what="the list of apps" rows={12} /></Show>}>
+          <NoneFound filters={props.filters} state={list.cover()?.state ?? "complete"} />
+        </Show>
+      }>
+        <Grid label="Apps" layout="apps-grid" columns={columns()} count={list.order().length} total={total()} rowHeight={rowHeight()}
+          reset={JSON.stringify(question())} isOpen={(index) => { const row = at(index); return !!row && refText(refOf(row)) === opened(); }}
+          open={(index) => { const row = at(index); if (row) go(href(row)); }} nearEnd={() => void list.more()} onRange={list.shows}
+          row={(index) => <Show when={at(index)}>{(row) => <Row row={row()} href={href(row())} />}</Show>} />
+      </Show>
+      <ListFoot state={list.cover()?.state} missing={list.cover()?.missing} omitted={list.cover()?.missingOmitted}>
+        <Show when={total() > list.order().length}>
+          <span class="grid-end">{number(list.order().length)} of {count(total(), "app")} read; scroll for more. Rows beyond the first {PAGE} are read again every 10 s.</span>
+        </Show>
+      </ListFoot>
+    </>
+  );
+}
+
+function Row(props: { row: AppRow; href: string }) {
+  const row = () => props.row;
+  const isWell = () => !row().problem || row().problem?.severity === "notice";
+  return (
+    <>
+      <Cell column="status"><StatusMark health={row().health} effective={row().effective} freshness={row().freshness} suspended={row().suspended} /></Cell>
+      <Cell column="name">
+        <a class="row-link" href={props.href} tabIndex={-1}><Name value={row().name} class="strong" /></a>
+        <Show when={row().namespace && row().namespace !== row().name}><span class="muted clip row-namespace"><Text value={row().namespace} /></span></Show>
+      </Cell>
+      <Cell column="cluster"><Name value={row().cluster} /></Cell>
+      <Cell column="message" class={isWell() ? "muted" : ""}><span class="clip"><Text value={row().problem?.message ?? row().message} /></span></Cell>
+      <Cell column="since" class="num muted"><Age since={row().since} /></Cell>
+      <Cell column="sync"><SyncMark sync={row().sync} /></Cell>
+      <Cell column="revision"><span class="mono clip muted" title={row().sync.applied ?? ""}>{shortRevision(row().sync.applied)}</span></Cell>
+      <Cell column="delivery" class="muted"><span class="clip">{deliveryWord(row().delivery)}</span></Cell>
+    </>
+  );
+}

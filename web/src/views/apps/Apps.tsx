@@ -1,0 +1,75 @@
+// All apps in all clusters: filtered, sorted or grouped by the address.
+import { createEffect, createSignal, on, Show } from "solid-js";
+import { hub } from "../../api/client";
+import { createAnswer } from "../../lib/answer";
+import { command, listFlags } from "../../lib/command";
+import { counts as fleetCounts, hubAway } from "../../live/live";
+import { go, param, withQuery } from "../../lib/router";
+import { count, number } from "../../lib/text";
+import { ViewCommand } from "../../parts/Notes";
+import { AppTable } from "./AppTable";
+import { FilterBar } from "./FilterBar";
+import { FILTER_WORDS, type FilterName, type Filters, readFilters, toParams } from "./filters";
+import { Groups } from "./Groups";
+
+/** The filters of the address, without those that the hub refused, which are named instead. */
+function createFilters() {
+  const [refused, setRefused] = createSignal<{ name: FilterName; why: string }[]>([]);
+  const all = () => readFilters();
+  // A corrected address is tried anew.
+  createEffect(on(() => JSON.stringify(all()), () => setRefused([]), { defer: true }));
+  const filters = (): Filters => {
+    const used = all();
+    for (const { name } of refused()) delete used[name];
+    return used;
+  };
+  const refuse = (name: string, why: string) =>
+    setRefused((list) => (list.some((one) => one.name === name) || !(name in FILTER_WORDS) ? list : [...list, { name: name as FilterName, why }]));
+  return { all, filters, refused, refuse };
+}
+
+export function Apps() {
+  const { all, filters, refused, refuse } = createFilters();
+  const groupBy = () => param("group-by");
+  const sort = () => param("sort") ?? "status";
+  const [summary] = createAnswer(
+    () => toParams(filters()),
+    (key, signal) => hub.groups({ ...key, "group-by": "status", limit: 20 }, signal),
+    { every: 1000 },
+  );
+  const shown = () => summary.data?.items.reduce((sum, one) => sum + one.apps, 0) ?? 0;
+  const bad = () => summary.data?.items.reduce((sum, one) => sum + one.problems, 0) ?? 0;
+  const sentence = () => {
+    const whole = fleetCounts()?.total;
+    if (!summary.data) return "Apps";
+    const isFiltered = Object.keys(filters()).length > 0;
+    const of = isFiltered && whole !== undefined ? `${number(shown())} of ${count(whole, "app")} ${shown() === 1 ? "matches" : "match"}` : count(shown(), "app");
+    const where = isFiltered ? "" : ` in ${count(summary.data.clusters, "cluster")}`;
+    return `${of}${where}; ${bad() ? `${number(bad())} ${bad() === 1 ? "has a problem" : "have problems"}` : "none has a problem"}${hubAway() ? ", as last known" : ""}.`;
+  };
+  const text = () =>
+    command("get", "apps", ...listFlags({ ...(all() as Record<string, string[]>), ...(groupBy() ? {} : { sort: [sort()] }) }));
+
+  return (
+    <div class="view list-view">
+      <header class="view-head">
+        <h1>{sentence()}</h1>
+        <ViewCommand text={text()} />
+      </header>
+      <FilterBar filters={all()} />
+      <Show when={refused().length}>
+        <ul class="refused" role="alert">
+          {refused().map(({ name, why }) => (
+            <li>
+              <span class="strong">The filter {FILTER_WORDS[name]} is left out:</span> {why}{" "}
+              <button type="button" class="plain link" onClick={() => go(withQuery({ [name]: undefined }), { replace: true })}>Remove it</button>
+            </li>
+          ))}
+        </ul>
+      </Show>
+      <Show when={groupBy()} fallback={<AppTable filters={filters()} sort={sort()} refuse={refuse} />}>
+        {(by) => <Groups by={by()} filters={filters()} refuse={refuse} />}
+      </Show>
+    </div>
+  );
+}

@@ -1,0 +1,266 @@
+// Drives every view of the built page against a real hub of the simulated fleet, and takes its pictures.
+//
+//   npm run build && TAFFRAIL_BIN=../target/debug/taffrail npm test
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { serve } from "../scripts/dev.mjs";
+import * as fleets from "./hub.mjs";
+import { launch, missing, PICTURES, violations, watchedPage } from "./browser.mjs";
+
+const why = fleets.missing() ?? missing();
+if (why && process.env.CI === "true") throw new Error(why);
+const skip = why ?? false;
+
+let fleet, site, browser, bad;
+const ask = (path) => fetch(`${fleet.hub}/api/v1/${path}`, { headers: { authorization: `Bearer ${fleet.token}` } }).then((answer) => answer.json());
+const refOf = (row) => [row.cluster, row.delivery, row.namespace || "-", row.name].join("/");
+
+/** Waits until `check` returns something. */
+async function until(check, what, millis = 60_000) {
+  const end = Date.now() + millis;
+  for (;;) {
+    const found = await check();
+    if (found) return found;
+    if (Date.now() > end) throw new Error(`not within ${millis} ms: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+before(async () => {
+  if (skip) return;
+  fleet = await fleets.startFleet();
+  // The hub of the demo keeps no history; one with a folder does.
+  const hub = await fleet.startHub();
+  Object.assign(fleet, { hub: hub.url, token: hub.token });
+  site = await serve({ hub: fleet.hub });
+  browser = await launch();
+  bad = await until(async () => (await ask("apps?status=Failed&limit=1")).items?.[0], "an app that fails");
+});
+after(async () => {
+  await browser?.close();
+  site?.server.closeAllConnections();
+  site?.server.close();
+  await fleet?.stop();
+});
+
+async function open(path, options) {
+  const watched = await watchedPage(browser, options);
+  await watched.page.goto(`${site.url}${path}#token=${fleet.token}`);
+  await watched.page.waitForSelector("main");
+  return watched;
+}
+
+const SIZES = { wide: { width: 1440, height: 900 }, middle: { width: 1024, height: 768 }, phone: { width: 360, height: 780, hasTouch: true } };
+
+/** Each view with its address, and with what it must show before it is looked at. */
+const VIEWS = () => ({
+  attention: ["/", ".entry"],
+  apps: ["/apps", "[role=grid] [role=row][data-index]"],
+  "apps-filtered": ["/apps?delivery=helm&delivery=label&status=Ready", "[role=grid] [role=row][data-index]"],
+  "apps-grouped": ["/apps?group-by=key", "[role=grid] [role=row][data-index]"],
+  "apps-none": ["/apps?text=no-app-has-this&status=Failed", ".note-action .button"],
+  clusters: ["/clusters", "[role=grid] [role=row][data-index]"],
+  cluster: ["/clusters?open=eu-1", ".drawer .facts"],
+  why: [`/apps?app=${refOf(bad)}`, ".why"],
+  objects: [`/apps?app=${refOf(bad)}&tab=objects`, ".tree-row"],
+  events: [`/apps?app=${refOf(bad)}&tab=events`, ".tab-panel .log-list"],
+  history: [`/apps?app=${refOf(bad)}&tab=history`, ".tab-panel .log-list"],
+  "in-clusters": [`/apps?app=${refOf(bad)}&tab=clusters`, ".revision"],
+  logs: [`/apps?app=${refOf(bad)}&tab=logs`, ".container-log"],
+  "app-page": [`/app/${refOf(bad)}`, ".app-page .why"],
+  matrix: ["/matrix", ".matrix canvas"],
+  nowhere: ["/nowhere", "main h1"],
+});
+
+for (const theme of ["light", "dark"]) {
+  for (const [size, box] of Object.entries(SIZES)) {
+    test(`views without a fault: ${size}, ${theme}`, { skip }, async () => {
+      const { page, context, faults } = await open("/", { ...box, theme });
+      for (const [name, [path, selector]] of Object.entries(VIEWS())) {
+        await page.goto(site.url + path);
+        await page.waitForSelector(selector, { timeout: 8_000 }).catch(() => faults.push(`${name}: no ${selector}`));
+        await page.waitForTimeout(300);
+        await page.screenshot({ path: `${PICTURES}${name}-${size}-${theme}.png` });
+        for (const line of await violations(page)) faults.push(`${name}: axe: ${line}`);
+        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        if (overflow > 0) faults.push(`${name}: ${overflow} px wider than the screen`);
+      }
+      await context.close();
+      assert.deepEqual(faults, []);
+    });
+  }
+}
+
+test("the token is exchanged for a cookie and leaves the address", { skip }, async () => {
+  const { page, context, faults } = await open("/apps?delivery=helm");
+  await page.waitForSelector("[role=row][data-index]");
+  assert.equal(page.url(), `${site.url}/apps?delivery=helm`);
+  const [cookie] = await context.cookies();
+  assert.ok(cookie.httpOnly);
+  const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, history.state]));
+  assert.ok(!kept.includes(fleet.token));
+  await context.close();
+  assert.deepEqual(faults, []);
+});
+
+test("without a session the page says which command to run", { skip }, async () => {
+  const { page, context, faults } = await watchedPage(browser, { expected: /401/ });
+  await page.goto(site.url);
+  await page.getByText("This session has ended.").waitFor();
+  await page.getByText("taffrail ui").waitFor();
+  await page.screenshot({ path: `${PICTURES}session-ended-wide-light.png` });
+  await context.close();
+  assert.deepEqual(faults, []);
+});
+
+test("keys reach an app and come back to its row", { skip }, async () => {
+  const { page, context, faults } = await open("/");
+  await page.waitForSelector(".entry");
+  await page.keyboard.press("g");
+  await page.keyboard.press("p");
+  await page.waitForSelector("[role=row][data-index='2']");
+  await page.keyboard.press("j");
+  await page.keyboard.press("j");
+  await page.waitForFunction(() => document.activeElement?.dataset.index === "1");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".drawer .lead");
+  assert.match(page.url(), /app=/);
+  await page.keyboard.press("o");
+  await page.waitForSelector(".tree-row");
+  await page.keyboard.press("Escape");
+  await page.waitForSelector(".drawer", { state: "detached" });
+  assert.doesNotMatch(page.url(), /app=/);
+  await page.waitForFunction(() => document.activeElement?.dataset.index === "1");
+  await page.keyboard.press("?");
+  await page.waitForSelector("dialog[open]");
+  await page.screenshot({ path: `${PICTURES}keys-wide-light.png` });
+  assert.deepEqual(await violations(page), []);
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("/");
+  await page.keyboard.type("shop");
+  await page.waitForSelector("[role=option]");
+  await page.screenshot({ path: `${PICTURES}search-wide-light.png` });
+  assert.deepEqual(await violations(page), []);
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/text=shop/);
+  await context.close();
+  assert.deepEqual(faults, []);
+});
+
+test("single keys never act while text is typed", { skip }, async () => {
+  const { page, context, faults } = await open("/apps");
+  await page.waitForSelector("[role=row][data-index]");
+  await page.locator(".filter-text input").focus();
+  await page.keyboard.type("gc");
+  await page.waitForURL(/text=gc/);
+  await context.close();
+  assert.deepEqual(faults, []);
+});
+
+test("a filter that makes no sense is named, and the rest is shown", { skip }, async () => {
+  const { page, context, faults } = await open("/apps?status=blue&delivery=helm", { expected: /400/ });
+  await page.getByText("'blue' is not a status").waitFor();
+  await page.waitForSelector("[role=row][data-index]");
+  await context.close();
+  assert.deepEqual(faults, []);
+});
+
+test("hostile text stays text", { skip }, async () => {
+  const { page, context, faults } = await watchedPage(browser);
+  const hostile = `<img src=x onerror=alert(1)>\u202egnp.exe \u0007 <b>bold</b>`;
+  const [row] = (await ask("apps?limit=1")).items;
+  await page.route("**/api/v1/apps?*", async (route) => {
+    if (route.request().url().includes("group-by")) return route.continue();
+    const items = [{ ...row, name: hostile, message: hostile, problem: undefined, cluster: hostile }];
+    await route.fulfill({ json: { kind: "AppList", items, errors: [], missing: [], clusters: 12, state: "complete", total: 1, asOf: new Date().toISOString() } });
+  });
+  await page.route("**/api/v1/stream?*", (route) => route.abort());
+  await page.goto(`${site.url}/apps?sort=name#token=${fleet.token}`);
+  await page.waitForSelector("[role=row][data-index]");
+  assert.equal(await page.locator("main img, main b").count(), 0);
+  const message = page.locator("[role=row][data-index='0'] [data-column=message]");
+  assert.match(await message.textContent(), /<img src=x onerror=alert\(1\)>\\u202egnp\.exe \\u0007 <b>bold<\/b>/);
+  assert.ok((await message.locator("bdi").count()) > 0);
+  await page.screenshot({ path: `${PICTURES}hostile-wide-light.png` });
+  await context.close();
+  assert.deepEqual(faults.filter((one) => !/ERR_FAILED/.test(one)), []);
+});
+
+test("a million rows cost what a screen of them costs", { skip }, async () => {
+  const { page, context, faults } = await open("/clusters");
+  const [row] = (await ask("apps?limit=1")).items;
+  await page.route("**/api/v1/apps?*", async (route) => {
+    const url = new URL(route.request().url());
+    if (url.searchParams.has("group-by")) return route.continue();
+    const from = Number(url.searchParams.get("cursor") ?? 0);
+    const items = Array.from({ length: 100 }, (_, index) => ({ ...row, name: `app-${from + index}` }));
+    await route.fulfill({ json: { kind: "AppList", items, errors: [], missing: [], clusters: 12, state: "complete", total: 1_000_000, next: String(from + 100), asOf: new Date().toISOString() } });
+  });
+  await page.keyboard.press("g");
+  await page.keyboard.press("p");
+  await page.waitForSelector("[role=row][data-index]");
+  for (let n = 0; n < 12; n++) {
+    await page.locator(".grid").evaluate((grid) => { grid.scrollTop = grid.scrollHeight; });
+    await page.waitForTimeout(120);
+  }
+  assert.ok((await page.locator("[role=row][data-index]").count()) < 80);
+  assert.equal(await page.locator("[role=grid]").getAttribute("aria-rowcount"), "1000001");
+  assert.match(await page.locator(".grid-end").textContent(), /of 1,000,000 apps read/);
+  await context.close();
+  assert.deepEqual(faults, []);
+});
+
+test("values follow the fleet without a reload", { skip }, async () => {
+  const { page, context, faults } = await open("/clusters");
+  await page.waitForSelector("[role=row][data-index]");
+  const text = () => page.evaluate(() => document.querySelector("main").textContent + document.querySelector(".rail-count")?.textContent);
+  const first = await text();
+  await until(async () => (await text()) !== first, "a change of the fleet", 90_000);
+  await context.close();
+  assert.deepEqual(faults, []);
+});
+
+test("ten tabs stay live over one stream", { skip }, async () => {
+  const { page, context, faults } = await open("/apps");
+  const paths = ["/", "/apps", "/clusters", "/matrix", "/apps?group-by=key", "/apps?delivery=helm", "/apps?sort=name", "/clusters?sort=name", `/app/${refOf(bad)}`];
+  const tabs = [page];
+  for (const path of paths) {
+    const tab = await context.newPage();
+    await tab.goto(site.url + path);
+    tabs.push(tab);
+  }
+  // HTTP/1.1 gives a browser six connections: ten streams would leave the last tabs waiting for ever.
+  for (const tab of tabs) {
+    await tab.locator("[data-link=live]").waitFor({ timeout: 10_000 });
+    await tab.locator("main h1").waitFor({ timeout: 10_000 });
+  }
+  await context.close();
+  assert.deepEqual(faults, []);
+});
+
+test("hub away, then another one: each state reads differently", { skip }, async (t) => {
+  const hub = await fleet.startHub();
+  const own = await serve({ hub: hub.url });
+  t.after(() => {
+    own.server.closeAllConnections();
+    own.server.close();
+  });
+  const { page, context, faults } = await watchedPage(browser, { expected: /502|401|ERR_/ });
+  await page.goto(`${own.url}/apps#token=${hub.token}`);
+  await page.waitForSelector("[role=row][data-index]");
+  await page.locator(".fresh", { hasText: "live" }).waitFor();
+  await hub.kill();
+  await page.getByText("The hub does not answer for").waitFor({ timeout: 10_000 });
+  await page.locator(".fresh", { hasText: "hub away" }).waitFor();
+  // Nothing is called by its present status any more.
+  assert.match(await page.locator("[role=row][data-index='0'] [data-column=status]").textContent(), /was .*stale|was .*lost|never seen/);
+  await page.screenshot({ path: `${PICTURES}hub-away-wide-light.png` });
+  assert.deepEqual(await violations(page), []);
+  const next = await fleet.startHub(hub.port);
+  await page.getByText("This session has ended.").waitFor({ timeout: 30_000 });
+  await page.goto(`${own.url}/apps#token=${next.token}`);
+  await page.reload();
+  await page.locator(".fresh", { hasText: "live" }).waitFor();
+  await context.close();
+  assert.deepEqual(faults, []);
+});
