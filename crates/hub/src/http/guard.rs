@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{self, HeaderName};
-use http::{HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use tokio::sync::Semaphore;
 
 use super::access::Rights;
@@ -49,6 +49,13 @@ pub(super) fn is_taken(path: &str) -> bool {
     OPEN.contains(&path) || path == METRICS || path == "/api" || path.starts_with("/api/")
 }
 
+/// Returns true if a request is one for the page: for one of its files, or, if it accepts HTML, for a path that no other
+/// part of the hub has.
+pub(super) fn is_for_page(method: &Method, path: &str, headers: &HeaderMap) -> bool {
+    let is_read = matches!(*method, Method::GET | Method::HEAD);
+    is_read && (page::has(path) || page::is_opened(headers) && !is_taken(path))
+}
+
 /// Runs the handler of a request that is within all limits and has access, for at most
 /// [`Limits::time`](super::limits::Limits::time); else responds with the refusal. Adds [`HEADERS`] to either response.
 pub(super) async fn guard(
@@ -85,7 +92,7 @@ async fn guarded(hub: &HubApi, request: axum::extract::Request, next: Next) -> R
     }
     let is_open = OPEN.contains(&path) && matches!(parts.method, Method::GET | Method::HEAD);
     let is_entrance = path == SESSION && parts.method == Method::POST;
-    let is_page = page::is_asked(&parts.method, path, &parts.headers);
+    let is_page = is_for_page(&parts.method, path, &parts.headers);
     let mut rights = Rights::ALL;
     if let Some(access) = &hub.access {
         // Probes do not know the name of the hub.

@@ -7,10 +7,9 @@ use std::io::Read;
 
 use axum::response::{IntoResponse, Response};
 use flate2::read::GzDecoder;
-use http::{HeaderMap, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderValue, header};
 
 use super::body::typed;
-use super::guard;
 use super::problem::Refusal;
 
 /// A file of the page.
@@ -33,16 +32,18 @@ const POLICY: HeaderValue = HeaderValue::from_static(
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
 );
 
-/// Returns true if a request for `path` is one for the page: for one of its files, or, if it accepts HTML, for a path
-/// that no other part of the hub has.
-pub(super) fn is_asked(method: &Method, path: &str, headers: &HeaderMap) -> bool {
-    let is_read = matches!(*method, Method::GET | Method::HEAD);
+/// Returns true if the page has a file at `path`.
+pub(super) fn has(path: &str) -> bool {
+    file(path).is_some()
+}
+
+/// Returns true if a request accepts HTML, as those of a browser that opens an address do.
+pub(super) fn is_opened(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let is_navigation = accepted.flat_map(|value| value.split(',')).any(|kind| {
+    accepted.flat_map(|value| value.split(',')).any(|kind| {
         let kind = kind.split(';').next().unwrap_or_default();
         kind.trim().eq_ignore_ascii_case("text/html")
-    });
-    is_read && (file(path).is_some() || is_navigation && !guard::is_taken(path))
+    })
 }
 
 /// Responds with the file at `path`, or with the document.

@@ -40,7 +40,7 @@ pub fn router(hub: Arc<HubApi>) -> Router {
 
 /// Responds with a file of the page, or its document, to a request for it, else with 404.
 async fn other(method: Method, uri: Uri, headers: HeaderMap) -> Response {
-    match page::is_asked(&method, uri.path(), &headers) {
+    match guard::is_for_page(&method, uri.path(), &headers) {
         true => page::answer(uri.path(), &headers),
         false => Refusal::not_found("the hub has no such path").into_response(),
     }
