@@ -4,9 +4,7 @@ import solid from "vite-plugin-solid";
 export default defineConfig({
   plugins: [solid()],
   build: {
-    // The hub embeds these files; they are committed, so that `cargo build` needs no Node.
-    outDir: "../crates/hub/page",
-    emptyOutDir: true,
+    outDir: "dist",
     // Modern only: `light-dark()` and `oklch()` must stay as written, since the theme switch relies on them.
     target: "es2023",
     cssTarget: ["chrome123", "firefox120", "safari17.5"],

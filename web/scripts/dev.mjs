@@ -7,9 +7,7 @@ import { createServer, request } from "node:http";
 import { readFileSync, existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { extname, join, normalize } from "node:path";
-
-const PAGE = fileURLToPath(new URL("../../crates/hub/page", import.meta.url));
-const TYPES = { ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml" };
+import { PAGE, TYPES } from "./page.mjs";
 
 export const CSP =
   "default-src 'none'; script-src 'self'; style-src 'self'; worker-src 'self'; connect-src 'self'; img-src 'self'; " +
@@ -34,7 +32,6 @@ function send(page, path, incoming, outgoing) {
   const name = extname(path) ? normalize(path).replace(/^\/+/, "") : "index.html";
   const file = join(page, name);
   if (!file.startsWith(page) || !existsSync(file)) return outgoing.writeHead(404).end();
-  const packed = /\bbr\b/.test(incoming.headers["accept-encoding"] ?? "") && existsSync(`${file}.br`);
   outgoing.writeHead(200, {
     "content-type": TYPES[extname(file)] ?? "application/octet-stream",
     "content-security-policy": CSP,
@@ -42,9 +39,8 @@ function send(page, path, incoming, outgoing) {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cache-control": "no-store",
-    ...(packed ? { "content-encoding": "br" } : {}),
   });
-  outgoing.end(readFileSync(packed ? `${file}.br` : file));
+  outgoing.end(readFileSync(file));
 }
 
 function proxy(hub, incoming, outgoing) {
@@ -71,5 +67,5 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
     await build({ root: fileURLToPath(new URL("..", import.meta.url)), logLevel: "warn", build: { watch: {} } });
   }
   const { url } = await serve({ hub, port });
-  console.log(`${url}/#token=TOKEN shows the page with the answers of ${hub}`);
+  console.log(`${url}/#TOKEN shows the page with the answers of ${hub}`);
 }

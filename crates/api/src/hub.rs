@@ -57,7 +57,7 @@ pub struct Coverage {
     /// do not count.
     pub clusters: usize,
     /// The first 100 clusters that are missing in whole or in part, or of which only old observations are known; names
-    /// that the request gives and the hub does not know are among them. Empty in answers about a past time.
+    /// that the request gives and the hub does not know are among them.
     pub missing: Vec<MissingCluster>,
     /// Number of clusters that are missing or of which only old observations are known, beyond the 100 in `missing`;
     /// left out if there are none.
@@ -90,7 +90,7 @@ pub struct MissingCluster {
     /// The state of an answer to which this cluster belongs: `loading`, `partial` or `stale`.
     pub state: AnswerState,
     /// The reason in one CamelCase word: `NotRead`, `Unreachable`, `Silent`, `Unreadable`, `TooManyApps`,
-    /// `UnknownCluster`.
+    /// `UnknownCluster`; in answers about a past time `NotRecorded` or `Silent`.
     pub reason: Cow<'static, str>,
     /// The reason, for people.
     pub message: String,

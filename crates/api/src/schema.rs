@@ -2,7 +2,7 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 
-use crate::hub::AppHistory;
+use crate::hub::{AppHistory, PastApp, PastList};
 use crate::{
     API_VERSION, ActionList, ActionRun, Answer, AppDetail, AppRow, AppTree, ClusterRow, EventRow,
     Explanation, FleetOverview, List, ListItem, ObjectActionRow, ResourceRow, RuleRow, RuleTrial, RulingRow,
@@ -24,6 +24,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         of_list::<EventRow>(),
         of_list::<Explanation>(),
         of_list::<AppHistory>(),
+        ("PastAppList", schema::<PastList<PastApp>>("PastAppList")),
         of_list::<StatusRow>(),
         of_list::<RuleRow>(),
         of_list::<RulingRow>(),

@@ -282,22 +282,57 @@ impl Cluster {
     /// # Errors
     /// Returns an error if the page cannot be read.
     pub async fn first_page(&self, request: &ListRequest<'_>) -> Result<Option<String>, ReadError> {
-        let what = request.what();
-        let accept = if request.projection() == Projection::Metadata { METADATA_LIST } else { JSON };
-        let ask = Ask { what: what.clone(), path: request.path(None), accept };
+        let ask = Cluster::first_ask(request);
         let answer = self.ask_once(&ask).await?;
-        self.refuse_larger(&what, &answer.body, MAX_OBJECT_BYTES)?;
+        self.version_of(request, &ask, answer)
+    }
+
+    /// Proves by the first page of a list that the API server itself answers, and returns its resource version; `None`
+    /// if it refused to list (403, 404 or 429), which proves the same. Sends one request without retries.
+    ///
+    /// # Errors
+    /// Returns an error if the page cannot be read, states no resource version, or if something else than an API server
+    /// may have refused it.
+    pub(crate) async fn prove(&self, request: &ListRequest<'_>) -> Result<Option<String>, ReadError> {
+        let ask = Cluster::first_ask(request);
+        let answer = self.ask_once(&ask).await?;
+        let is_refused = matches!(answer.status.as_u16(), 403 | 404 | 429);
+        if is_refused && answer.is_of_api_server() {
+            self.charge.give_back(answer.body.len() as u64);
+            return Ok(None);
+        }
+        let no_version = || {
+            let problem = "the list states no resource version".to_owned();
+            ReadError::Unexpected { what: ask.what.clone(), problem }
+        };
+        self.version_of(request, &ask, answer)?.map(Some).ok_or_else(no_version)
+    }
+
+    fn first_ask(request: &ListRequest<'_>) -> Ask {
+        let accept = if request.projection() == Projection::Metadata { METADATA_LIST } else { JSON };
+        Ask { what: request.what(), path: request.path(None), accept }
+    }
+
+    /// Returns the resource version in the page `answer`; `None` if it states none.
+    fn version_of(
+        &self,
+        request: &ListRequest<'_>,
+        ask: &Ask,
+        answer: Answer,
+    ) -> Result<Option<String>, ReadError> {
+        let what = &ask.what;
+        self.refuse_larger(what, &answer.body, MAX_OBJECT_BYTES)?;
         let mut listing = Listing::default();
-        let answer = answer.successful(&ask)?;
-        let in_time = || self.deadline.check(&what).is_ok();
+        let answer = answer.successful(ask)?;
+        let in_time = || self.deadline.check(what).is_ok();
         let projection = request.projection();
-        let taken = self.charged_for_indexes(&what, &answer.body, || {
+        let taken = self.charged_for_indexes(what, &answer.body, || {
             let parser = &mut Parser::new();
             listing.take_aside(parser, &answer.body, request.resource, projection, false, &in_time)
         })?;
         // Nothing of the page is kept.
         self.charge.give_back(index_cost(&answer.body));
-        taken.map_err(|problem| answer.unreadable(&what, problem))?;
+        taken.map_err(|problem| answer.unreadable(what, problem))?;
         Ok(listing.resource_version)
     }
 

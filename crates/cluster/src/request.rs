@@ -87,6 +87,17 @@ impl Answer {
         if self.status.is_success() { Ok(self) } else { Err(refused(ask, &self).error) }
     }
 
+    /// Returns true if an API server made this failure: it is a `Status` object, or has the header that an API server
+    /// adds to all its responses, even to those of its limits for requests, which are plain text.
+    pub(crate) fn is_of_api_server(&self) -> bool {
+        self.headers.contains_key("audit-id") || self.failure().is_some()
+    }
+
+    /// Parses the `Status` object; `None` if the response is not one.
+    fn failure(&self) -> Option<Status> {
+        serde_json::from_slice::<Status>(&self.body).ok().filter(|status| status.kind == "Status")
+    }
+
     /// Returns the error for a successful response that cannot be parsed because of `problem`, or, if it is not a JSON
     /// object, because of that; `what` names the operation.
     pub(crate) fn unreadable(&self, what: &str, problem: impl std::fmt::Display) -> ReadError {
@@ -302,8 +313,7 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 pub(crate) fn refused(ask: &Ask, answer: &Answer) -> ReadFailure {
     let what = ask.what.clone();
     let code = answer.status.as_u16();
-    let status = serde_json::from_slice::<Status>(&answer.body).ok().filter(|status| status.kind == "Status");
-    let Some(status) = status else {
+    let Some(status) = answer.failure() else {
         // These status codes are unambiguous whatever sent them, and so is an error as JSON; for others the body shows
         // what did.
         let telling = matches!(code, 401 | 403 | 404 | 410 | 429 | 500..) || is_json(&answer.body);

@@ -157,6 +157,11 @@ impl FleetState {
         }
     }
 
+    /// Iterates over all clusters, in no particular order.
+    pub(crate) fn all_known(&self) -> impl Iterator<Item = &KnownCluster> {
+        self.clusters.values()
+    }
+
     /// Iterates over the identities of all clusters, in no particular order.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &ClusterId> {
         self.clusters.keys()
@@ -340,30 +345,41 @@ impl KnownCluster {
         self.sources.get(self.best_place(half, at)?)
     }
 
-    /// Returns the index in `sources` of the best source at the moment `at`: live before stale before lost, then the
-    /// one that proved itself last. Considers only sources that report this half of an app, or all sources if `half` is
-    /// `None`. Returns `None` if there is no such source.
+    /// Returns the index in `sources` of the best source at the moment `at`. Considers only sources that report this half
+    /// of an app, or all sources if `half` is `None`. Returns `None` if there is no such source.
     pub(crate) fn best_place(&self, half: Option<(&AppId, HalfSide)>, at: Duration) -> Option<usize> {
-        let can_tell = |(_, source): &(usize, &Source)| match half {
+        let can_tell = |source: &Source| match half {
             None => true,
             Some((app, side)) => source.tells.side(side) && source.has(app, side),
         };
-        let best = self.sources.iter().enumerate().filter(can_tell).min_by_key(|(_, source)| {
+        self.best_with(at, |source| can_tell(source).then_some(())).map(|(place, ())| place)
+    }
+
+    /// Returns the index in `sources` of the best source at the moment `at` of those for which `told` returns something,
+    /// and what it returns: live before stale before lost, then the one that proved itself last. Returns `None` if there
+    /// is no such source.
+    pub(crate) fn best_with<'s, T>(
+        &'s self,
+        at: Duration,
+        told: impl Fn(&'s Source) -> Option<T>,
+    ) -> Option<(usize, T)> {
+        let all = self.sources.iter().enumerate();
+        let telling = all.filter_map(|(place, source)| Some((place, source, told(source)?)));
+        let best = telling.min_by_key(|(_, source, _)| {
             let age = source.received.age(at);
             (source.received.state(at), age.is_none(), age)
         });
-        best.map(|(place, _)| place)
+        best.map(|(place, _, told)| (place, told))
     }
 
     /// Iterates over the apps of which any source reports the declared half in this cluster, each app once.
-    fn declared_apps(&self) -> impl Iterator<Item = &AppId> {
-        let told =
-            |source: &Source, app: &AppId| source.tells.declared && source.has(app, HalfSide::Declared);
-        self.sources.iter().enumerate().flat_map(move |(place, source)| {
-            let is_first = move |app: &&AppId| {
-                told(source, app) && !self.sources.iter().take(place).any(|before| told(before, app))
-            };
-            source.received.apps().filter(is_first)
+    pub(crate) fn declared_apps(&self) -> impl Iterator<Item = &AppId> {
+        let telling = self.sources.iter().enumerate().filter(|(_, source)| source.tells.declared);
+        telling.flat_map(move |(place, source)| {
+            let before = self.sources.iter().take(place).filter(|source| source.tells.declared);
+            let is_first =
+                move |app: &&AppId| !before.clone().any(|before| before.has(app, HalfSide::Declared));
+            source.received.declared_apps().filter(is_first)
         })
     }
 

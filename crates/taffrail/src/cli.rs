@@ -15,7 +15,9 @@ use taffrail_observe::{TimeBudget, TimeLimits};
 use taffrail_status::Trust;
 use taffrail_status::assess::{Budgets, Patience};
 
-pub(crate) use values::{DryRun, TableOutput, TextOutput, duration, duration_or_none, label_selector};
+pub(crate) use values::{
+    DryRun, PastTime, TableOutput, TextOutput, duration, duration_or_none, label_selector,
+};
 
 use crate::hub_url::HubUrl;
 use crate::rule_source::{RuleSource, RulesWithOptions, patience};
@@ -224,6 +226,7 @@ Examples:
   taffrail get resources --orphaned -n shop      objects in that namespace that no app declares
   taffrail get apps --in-namespace shop          apps that have objects there, wherever they are declared
   taffrail get apps --from dumps/ -o json        read dump files instead of clusters
+  taffrail get apps --hub http://127.0.0.1:7655 --at 2h      as they were two hours ago
 
 Exit codes: 0 answered; 1 with --exit-status when something has a problem, or a namespace does not exist; 2 wrong
 usage; 3 some data could not be read (the rest is still shown).")]
@@ -281,6 +284,13 @@ pub(crate) struct GetArguments {
     /// the app]
     #[arg(long, value_name = "FIELD", value_enum)]
     pub(crate) sort: Option<SortBy>,
+
+    /// With `apps`: show them as they were at this time, by the history of the hub of --hub: a time (RFC 3339), such as
+    /// 2026-03-01T12:00:00Z, or how long ago, such as 90m or 2h. What was not observed then is Unknown
+    #[arg(long, value_name = "TIME", value_parser = PastTime::parse, conflicts_with_all = [
+        "watch", "exit_status", "suspended", "selector", "in_namespace", "orphaned",
+    ])]
+    pub(crate) at: Option<PastTime>,
 
     #[command(flatten)]
     pub(crate) filters: FilterArguments,

@@ -144,6 +144,8 @@ fn run(console: &Console) -> Result<Exit, CommandError> {
         Command::Rules(arguments) => commands::rules::run(arguments, console),
         #[cfg(feature = "hub")]
         Command::Hub(arguments) => commands::hub::run(arguments, console),
+        #[cfg(feature = "hub")]
+        Command::Ui(arguments) => commands::ui::run(arguments, console),
         Command::Config(arguments) => commands::config::run(arguments, config, console),
         Command::Completion(arguments) => commands::completion::run(arguments, console),
         #[cfg(feature = "demo")]
@@ -194,15 +196,14 @@ fn read(console: &Console) -> Result<(Cli, Config), CommandError> {
 
 /// Completes `cli` by settings that clap's defaults cannot express: replaces fleets by their contexts, sets the trust
 /// from `argocd` and `trusted-homes`, and drops the columns of `get` that come from the settings if the output is
-/// neither `table` nor `wide`. Fails if a fleet is not in the settings.
+/// neither `table` nor `wide`, or of a past time. Fails if a fleet is not in the settings.
 fn settle(cli: &mut Cli, matches: &ArgMatches, config: &Config) -> Result<(), CommandError> {
     if let Command::Get(arguments) = &mut cli.command {
         let inner = matches.subcommand_matches("get");
         let set = inner.and_then(|inner| inner.value_source("columns"));
-        // Columns set for tables do not apply to other output forms.
-        if set == Some(ValueSource::DefaultValue)
-            && !matches!(arguments.output, ListOutput::Table | ListOutput::Wide)
-        {
+        // Columns set for tables of the present do not apply to other output forms, nor to what history keeps.
+        let is_table = matches!(arguments.output, ListOutput::Table | ListOutput::Wide);
+        if set == Some(ValueSource::DefaultValue) && (!is_table || arguments.at.is_some()) {
             arguments.columns.clear();
         }
     }

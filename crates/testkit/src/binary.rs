@@ -37,8 +37,19 @@ pub fn build(profile: Profile) -> Result<PathBuf> {
 
 /// Builds a bench of a package in release mode if anything has changed, and returns its path.
 pub fn build_bench(package: &str, bench: &str) -> Result<PathBuf> {
+    build_target(package, bench, &["--release"])
+}
+
+/// Builds a bench that judges another program, so that its own speed does not count, without optimisation if anything
+/// has changed, and returns its path; `features` are those of the package that it needs.
+pub fn build_judge(package: &str, bench: &str, features: &str) -> Result<PathBuf> {
+    build_target(package, bench, &["--features", features])
+}
+
+fn build_target(package: &str, bench: &str, more: &[&str]) -> Result<PathBuf> {
     let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["build", "--quiet", "--release", "--package", package, "--bench", bench])
+        .args(["build", "--quiet", "--package", package, "--bench", bench])
+        .args(more)
         .arg("--message-format=json-render-diagnostics")
         .current_dir(workspace())
         .stdin(Stdio::null())

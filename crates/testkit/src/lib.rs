@@ -2,12 +2,16 @@
 
 pub mod binary;
 pub mod examples;
+mod exchange;
 pub mod kube;
 mod kubeconfig;
 pub mod objects;
 pub mod peers;
 #[cfg(feature = "server")]
+pub mod proxy;
+#[cfg(feature = "server")]
 pub mod server;
 pub mod truth;
 
+pub use exchange::exchange;
 pub use kubeconfig::kubeconfig;

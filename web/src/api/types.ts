@@ -53,7 +53,7 @@ export type AppChangeList = {
   /** The rows of the answer. */
   items: AppChange[];
   kind: "AppChangeList";
-  /** The first 100 clusters that are missing in whole or in part, or of which only old observations are known; names that the request gives and the hub does not know are among them. Empty in answers about a past time. */
+  /** The first 100 clusters that are missing in whole or in part, or of which only old observations are known; names that the request gives and the hub does not know are among them. */
   missing: MissingCluster[];
   /** Number of clusters that are missing or of which only old observations are known, beyond the 100 in `missing`; left out if there are none. */
   missingOmitted?: number;
@@ -147,7 +147,7 @@ export type AppFieldsList = {
   /** The rows of the answer. */
   items: AppFields[];
   kind: "AppList";
-  /** The first 100 clusters that are missing in whole or in part, or of which only old observations are known; names that the request gives and the hub does not know are among them. Empty in answers about a past time. */
+  /** The first 100 clusters that are missing in whole or in part, or of which only old observations are known; names that the request gives and the hub does not know are among them. */
   missing: MissingCluster[];
   /** Number of clusters that are missing or of which only old observations are known, beyond the 100 in `missing`; left out if there are none. */
   missingOmitted?: number;
@@ -191,7 +191,7 @@ export type AppGroupList = {
   /** The rows of the answer. */
   items: AppGroup[];
   kind: "AppGroupList";
-  /** The first 100 clusters that are missing in whole or in part, or of which only old observations are known; names that the request gives and the hub does not know are among them. Empty in answers about a past time. */
+  /** The first 100 clusters that are missing in whole or in part, or of which only old observations are known; names that the request gives and the hub does not know are among them. */
   missing: MissingCluster[];
   /** Number of clusters that are missing or of which only old observations are known, beyond the 100 in `missing`; left out if there are none. */
   missingOmitted?: number;
@@ -221,7 +221,7 @@ export type AppHistory = {
   /** The entries of this page, the latest first. */
   items: HistoryRow[];
   kind: "AppHistory";
-  /** The first 100 clusters that are missing in whole or in part, or of which only old observations are known; names that the request gives and the hub does not know are among them. Empty in answers about a past time. */
+  /** The first 100 clusters that are missing in whole or in part, or of which only old observations are known; names that the request gives and the hub does not know are among them. */
   missing: MissingCluster[];
   /** Number of clusters that are missing or of which only old observations are known, beyond the 100 in `missing`; left out if there are none. */
   missingOmitted?: number;
@@ -249,7 +249,7 @@ export type AppList = {
   /** The rows of the answer. */
   items: AppRow[];
   kind: "AppList";
-  /** The first 100 clusters that are missing in whole or in part, or of which only old observations are known; names that the request gives and the hub does not know are among them. Empty in answers about a past time. */
+  /** The first 100 clusters that are missing in whole or in part, or of which only old observations are known; names that the request gives and the hub does not know are among them. */
   missing: MissingCluster[];
   /** Number of clusters that are missing or of which only old observations are known, beyond the 100 in `missing`; left out if there are none. */
   missingOmitted?: number;
@@ -342,9 +342,9 @@ export type AppRow = {
 /** A selection of apps by the namespace that declares them and the clusters of their objects. */
 export type AppSelection = {
   /** The names of the clusters that hold the objects of the apps; empty for all. */
-  clusters: string[];
+  clusters?: string[];
   /** The namespace in which the apps are declared; `null` for all. */
-  namespace: string | null;
+  namespace?: string | null;
 };
 
 /** The tree of an app in one cluster. */
@@ -397,7 +397,7 @@ export type Attention = {
   /** The first causes, at most as many as the request's `limit`: the worst severity first, and of one severity those first that concern most rows. */
   items: AttentionEntry[];
   kind: "Attention";
-  /** The first 100 clusters that are missing in whole or in part, or of which only old observations are known; names that the request gives and the hub does not know are among them. Empty in answers about a past time. */
+  /** The first 100 clusters that are missing in whole or in part, or of which only old observations are known; names that the request gives and the hub does not know are among them. */
   missing: MissingCluster[];
   /** Number of clusters that are missing or of which only old observations are known, beyond the 100 in `missing`; left out if there are none. */
   missingOmitted?: number;
@@ -541,7 +541,7 @@ export type ClusterList = {
   /** The rows of the answer. */
   items: ClusterRow[];
   kind: "ClusterList";
-  /** The first 100 clusters that are missing in whole or in part, or of which only old observations are known; names that the request gives and the hub does not know are among them. Empty in answers about a past time. */
+  /** The first 100 clusters that are missing in whole or in part, or of which only old observations are known; names that the request gives and the hub does not know are among them. */
   missing: MissingCluster[];
   /** Number of clusters that are missing or of which only old observations are known, beyond the 100 in `missing`; left out if there are none. */
   missingOmitted?: number;
@@ -800,25 +800,25 @@ export type Explanation = ({
 /** The conditions that a row must meet; the default matches everything. */
 export type Filter = {
   /** Names or aliases of the clusters whose rows are kept (of apps and objects the target cluster); empty for all. */
-  clusters: string[];
+  clusters?: string[];
   /** The deliveries of which an app must have one; empty for any. */
-  deliveries: Delivery[];
+  deliveries?: Delivery[];
   /** Parts of image names: an object must declare or run an image with one of them in its name; empty for any. */
-  images: string[];
+  images?: string[];
   /** Names of the kinds of which objects are kept, as users write them (`Deployment`, `deploy`, `deployments.apps`), in any case of letters; empty for all. */
-  kinds: string[];
+  kinds?: string[];
   /** The selector for labels of the declaring object, or, for an app known by labels, for the labels that all its objects share; `None` for any. */
-  labels: string | null;
+  labels?: string | null;
   /** The namespaces of which objects are kept, and apps with objects there; empty for all. */
-  namespaces: string[];
+  namespaces?: string[];
   /** The axes of which an app must have a problem on one, notices included; an empty set stands for any axis. `None` keeps all apps. */
-  problems: Axis[] | null;
+  problems?: Axis[] | null;
   /** The present statuses of which a row must have one, where a Ready row with a problem that is more than a notice does not count as Ready; `None` for any. */
-  status: string | null;
+  status?: string | null;
   /** True to keep only apps that are suspended in their delivery tool, as [`AppRow::suspended`](crate::AppRow::suspended) tells. */
-  suspended: boolean;
+  suspended?: boolean;
   /** The sync states of which an app must have one; `None` for any. */
-  sync: string | null;
+  sync?: string | null;
 };
 
 /** The reason why a name does not select an app. */
@@ -1130,27 +1130,27 @@ export type LogSubject = {
 /** The question of `logs`: the app or object whose containers' logs are read, and how. */
 export type LogsQuestion = {
   /** True to look for an object named by kind and name in all namespaces. */
-  allNamespaces: boolean;
+  allNamespaces?: boolean;
   /** True to read logs of all Pods, also if some of them fail. */
-  allPods: boolean;
+  allPods?: boolean;
   /** The names of the clusters whose logs are read; empty for all. */
-  clusters: string[];
+  clusters?: string[];
   /** The name of the containers; `null` to choose by status. */
-  container: string | null;
+  container?: string | null;
   /** True to follow the logs, until the client closes the connection. */
-  follow: boolean;
+  follow?: boolean;
   /** The namespace of the object, or in which the app is declared; `null` for any, and for an object named by kind and name for that of the context. */
-  namespace: string | null;
+  namespace?: string | null;
   /** True to read the logs of the containers' previous runs. */
-  previous: boolean;
+  previous?: boolean;
   /** The greatest age of a line in milliseconds; `null` for any. */
-  sinceMillis: number | null;
+  sinceMillis?: number | null;
   /** The number of lines from the end of each log, `-1` for all; `null` for 10 of each of several logs without `sinceMillis`, and all of a single one. */
-  tail: number | null;
+  tail?: number | null;
   /** True if each line begins with its time (RFC 3339). */
-  timestamps: boolean;
+  timestamps?: boolean;
   /** The name of an app (`NAME`, `NAMESPACE/NAME` or `[CLUSTER/]DELIVERY/NAMESPACE/NAME`) or object (`KIND/NAME` or `[CLUSTER/]group/Kind/namespace/name`). */
-  what: string;
+  what?: string;
 };
 
 /** The table of apps by clusters: a row for each key, and in it a character for each cluster. */
@@ -1169,7 +1169,7 @@ export type Matrix = {
   kind: "Matrix";
   /** The meaning of each character that the rows contain, except `.`. */
   legend: MatrixLegend[];
-  /** The first 100 clusters that are missing in whole or in part, or of which only old observations are known; names that the request gives and the hub does not know are among them. Empty in answers about a past time. */
+  /** The first 100 clusters that are missing in whole or in part, or of which only old observations are known; names that the request gives and the hub does not know are among them. */
   missing: MissingCluster[];
   /** Number of clusters that are missing or of which only old observations are known, beyond the 100 in `missing`; left out if there are none. */
   missingOmitted?: number;
@@ -1219,7 +1219,7 @@ export type MissingCluster = {
   cluster: string;
   /** The reason, for people. */
   message: string;
-  /** The reason in one CamelCase word: `NotRead`, `Unreachable`, `Silent`, `Unreadable`, `TooManyApps`, `UnknownCluster`. */
+  /** The reason in one CamelCase word: `NotRead`, `Unreachable`, `Silent`, `Unreadable`, `TooManyApps`, `UnknownCluster`; in answers about a past time `NotRecorded` or `Silent`. */
   reason: string;
   /** The time from which on the reason is true; for a silent cluster the time of the last observation. Left out if it is not known. */
   since?: string | null;
@@ -1357,7 +1357,7 @@ export type PastAppList = {
   /** The rows of the page. */
   items: PastApp[];
   kind: "PastAppList";
-  /** The first 100 clusters that are missing in whole or in part, or of which only old observations are known; names that the request gives and the hub does not know are among them. Empty in answers about a past time. */
+  /** The first 100 clusters that are missing in whole or in part, or of which only old observations are known; names that the request gives and the hub does not know are among them. */
   missing: MissingCluster[];
   /** Number of clusters that are missing or of which only old observations are known, beyond the 100 in `missing`; left out if there are none. */
   missingOmitted?: number;
@@ -1393,7 +1393,7 @@ export type PastClusterList = {
   /** The rows of the page. */
   items: PastCluster[];
   kind: "PastClusterList";
-  /** The first 100 clusters that are missing in whole or in part, or of which only old observations are known; names that the request gives and the hub does not know are among them. Empty in answers about a past time. */
+  /** The first 100 clusters that are missing in whole or in part, or of which only old observations are known; names that the request gives and the hub does not know are among them. */
   missing: MissingCluster[];
   /** Number of clusters that are missing or of which only old observations are known, beyond the 100 in `missing`; left out if there are none. */
   missingOmitted?: number;
@@ -1600,17 +1600,17 @@ export type ResourceRow = {
 /** A selection of the rows of a list, and their order. */
 export type RowSelection = {
   /** True to get, in `elsewhere` of the answer, the apps that have objects in `namespace`, if no app is declared there. Without effect if `names` are given or `follow` is set. */
-  elsewhere: boolean;
+  elsewhere?: boolean;
   /** Conditions that rows must meet. */
-  filter: Filter;
+  filter?: Filter;
   /** True for a view that follows changes: the answer then also has the rows that only the conditions about status, problems and sync leave out, and does not report namespaces that do not exist. */
-  follow: boolean;
+  follow?: boolean;
   /** Names of the apps that are listed, or whose objects are: `NAME`, `NAMESPACE/NAME` or `[CLUSTER/]DELIVERY/NAMESPACE/NAME`; empty for all apps. */
-  names: string[];
+  names?: string[];
   /** The namespace in which the apps are declared; `null` for all. */
-  namespace: string | null;
+  namespace?: string | null;
   /** The field by which the rows are sorted; `null` for the order of the clusters, namespaces and names. */
-  sort: SortField | null;
+  sort?: SortField | null;
 };
 
 /** The smallest part of a cluster that a failure concerns. */
@@ -1899,86 +1899,86 @@ export type ViewAnswer = ListAnswer | ListAnswer2 | ListAnswer3 | AppAnswer | Tr
 /** A question of any view, in the form that goes over a wire. */
 export type ViewQuestion = {
   /** The apps to list. */
-  rows: RowSelection;
+  rows?: RowSelection;
   view: "apps";
 } | {
   /** The clusters to list, and the conditions that their apps must meet to count. */
-  rows: RowSelection;
+  rows?: RowSelection;
   view: "clusters";
 } | {
   /** True to list instead the objects that no app declares and that have no owner, in the namespaces of `namespace` and of the filter; without any, in all but those of Kubernetes. */
-  orphaned: boolean;
+  orphaned?: boolean;
   /** The apps whose objects are listed, and the conditions that the objects must meet. */
-  rows: RowSelection;
+  rows?: RowSelection;
   view: "resources";
 } | {
   /** The namespace and the clusters to which the search for the app is limited. */
-  apps: AppSelection;
+  apps?: AppSelection;
   /** The name of the app: `NAME`, `NAMESPACE/NAME` or `[CLUSTER/]DELIVERY/NAMESPACE/NAME`. */
   name: string;
   view: "app";
 } | {
   /** The namespace and the clusters to which the search for the app is limited. */
-  apps: AppSelection;
+  apps?: AppSelection;
   /** True to show only the app and the apps that it delivers. */
-  compact: boolean;
+  compact?: boolean;
   /** True to let siblings that are alike share a line, as [`AppTree::fold`] does. */
-  fold: boolean;
+  fold?: boolean;
   /** The name of the app: `NAME`, `NAMESPACE/NAME` or `[CLUSTER/]DELIVERY/NAMESPACE/NAME`. */
   name: string;
   /** The present statuses of which an app or object must have one, unless it is above one that has; `None` for any. */
-  status: string | null;
+  status?: string | null;
   view: "tree";
 } | {
   /** The namespace and the clusters to which the search for the app, or for all apps, is limited. */
-  apps: AppSelection;
+  apps?: AppSelection;
   /** The name of the app: `NAME`, `NAMESPACE/NAME` or `[CLUSTER/]DELIVERY/NAMESPACE/NAME`; `null` for all. */
-  name: string | null;
+  name?: string | null;
   /** True for one row for each cluster, in place of one for all clusters with an equal event. */
-  perCluster: boolean;
+  perCluster?: boolean;
   /** The age of the oldest event to show, counted from when it last occurred, in seconds; `null` for any. */
-  since: number | null;
+  since?: number | null;
   view: "events";
 } | {
   /** The namespace and the clusters to which the search for the app, or for all apps, is limited. */
-  apps: AppSelection;
+  apps?: AppSelection;
   /** The categories of the findings; empty for all. */
-  categories: FindingCategory[];
+  categories?: FindingCategory[];
   /** True if suggested commands name the context of the cluster. */
-  contexts: boolean;
+  contexts?: boolean;
   /** The name of the app: `NAME`, `NAMESPACE/NAME` or `[CLUSTER/]DELIVERY/NAMESPACE/NAME`; `null` for all. */
-  name: string | null;
+  name?: string | null;
   /** True for one finding for each cluster, in place of one for all clusters with an equal finding. */
-  perCluster: boolean;
+  perCluster?: boolean;
   view: "trust";
 } | {
   /** The names of the clusters whose apps or objects are explained; empty for all. */
-  clusters: string[];
+  clusters?: string[];
   /** True if suggested commands name the context of the cluster. */
-  contexts: boolean;
+  contexts?: boolean;
   /** True to get the last lines of the containers that are causes, of the first cluster of each explanation, from a hub; without effect where the clusters are read directly. */
-  logs: boolean;
+  logs?: boolean;
   /** Names of apps (`NAME`, `NAMESPACE/NAME` or `[CLUSTER/]DELIVERY/NAMESPACE/NAME`) or objects (`KIND/NAME` or `[CLUSTER/]group/Kind/namespace/name`); empty for every app with a problem that is more than a notice. */
-  names: string[];
+  names?: string[];
   /** The namespace of the objects, and in which the apps are declared; `null` for all. */
-  namespace: string | null;
+  namespace?: string | null;
   /** True for one explanation for each cluster, in place of one for all clusters with an equal one; without effect if `names` are given, as these are explained for each cluster. */
-  perCluster: boolean;
+  perCluster?: boolean;
   view: "explain";
 } | {
   /** True to look for objects in all namespaces. */
-  allNamespaces: boolean;
+  allNamespaces?: boolean;
   /** The namespace in which objects are looked for; `null` for the namespace of each cluster's context. */
-  namespace: string | null;
+  namespace?: string | null;
   /** The arguments of the command that name objects: each `KIND/NAME` or `[CLUSTER/]group/Kind/namespace/name`; or a kind and then names; or kinds separated by commas, for all of their objects. */
-  objects: string[];
+  objects?: string[];
   /** The label selector that objects must match, such as `team=blue`; only for kinds without names. `null` for any labels. */
-  selector: string | null;
+  selector?: string | null;
   view: "status";
 } | {
   /** Names of the clusters to which the answer is limited, with the apps whose objects they hold; empty for all. */
-  clusters: string[];
+  clusters?: string[];
   /** The namespace in which the apps are declared; `null` for all. */
-  namespace: string | null;
+  namespace?: string | null;
   view: "overview";
 };

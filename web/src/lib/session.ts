@@ -4,7 +4,7 @@ import { endSession, hub, HubError } from "../api/client";
 
 /** True if this tab has opened a session. */
 export async function openSession(): Promise<boolean> {
-  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  const token = location.hash.slice(1);
   if (!token) return false;
   history.replaceState(null, "", location.pathname + location.search);
   try {

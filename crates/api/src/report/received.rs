@@ -1,6 +1,6 @@
 //! The state of everything that a hub has received from one source about one cluster.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -152,6 +152,17 @@ impl Vitals {
     }
 }
 
+/// The outcome of the insertion of a half.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Insertion {
+    /// The half was refused, and counted.
+    Refused,
+    /// The half equals the one before.
+    Equal,
+    /// The half is new or differs from the one before.
+    Different,
+}
+
 /// A snapshot of which not all parts were received yet.
 #[derive(Debug)]
 struct Pending {
@@ -182,8 +193,9 @@ impl Default for Guards {
 /// The changes that a report made to the state of a source, and the buckets to send again.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Consequences {
-    /// The apps whose halves the report adds, replaces or removes, even by equal ones or if the hub refuses the new one
-    /// for another reason than its name; those of a snapshot come with its last part. An app may stand twice.
+    /// The apps whose halves the report adds, replaces by different ones or removes; those of a snapshot come with its
+    /// last part. A half that is not live differs from each earlier one: its age counts from its receipt. An app may
+    /// stand twice.
     pub changed: Vec<AppId>,
     /// The syncs in the declared halves of the report, an entry for each half that has any and was not refused at once.
     /// The syncs of a snapshot come with their part, even if the hub later drops the snapshot or refuses the half.
@@ -274,7 +286,9 @@ impl Received {
     /// [`Received::take`] does.
     pub fn restore(&mut self, app: AppId, body: HalfBody, received: Duration) {
         // No source knows its fingerprint, but each begins with a snapshot of all halves.
-        self.insert(Half { app, fingerprint: 0, body }, received);
+        let mut half = Half { app, fingerprint: 0, body };
+        take_syncs(&mut half);
+        self.insert(half, received);
     }
 
     /// Returns the state with these checks.
@@ -341,12 +355,17 @@ impl Received {
                 for id in &gone {
                     self.remove(id);
                 }
-                let touched = gone.into_iter().map(|id| id.app);
-                let told = changed.iter().map(|half| &half.app).filter(|app| app.is_short()).cloned();
-                outcome.changed = touched.chain(told).collect();
+                outcome.changed = gone.into_iter().map(|id| id.app).collect();
                 for mut half in changed {
                     self.cut += usize::from(half.body.limit());
-                    outcome.syncs.extend(self.insert(half, at));
+                    let syncs = take_syncs(&mut half);
+                    let app = half.app.clone();
+                    match self.insert(half, at) {
+                        Insertion::Refused => continue,
+                        Insertion::Equal => {}
+                        Insertion::Different => outcome.changed.push(app),
+                    }
+                    outcome.syncs.extend(syncs);
                 }
             }
             Content::Snapshot { buckets, part, is_last, halves } => {
@@ -370,8 +389,8 @@ impl Received {
         outcome
     }
 
-    /// Applies part number `part` of a snapshot of `buckets`. Returns the apps of all replaced and new halves if it is
-    /// the last part, else none; and the syncs in this part. A part out of order, or of other buckets, drops the
+    /// Applies part number `part` of a snapshot of `buckets`. Returns the apps whose halves it changed if it is the last
+    /// part, else none; and the syncs in this part. A part out of order, or of other buckets, drops the
     /// snapshot; further parts of it are ignored.
     fn snapshot(
         &mut self,
@@ -408,13 +427,19 @@ impl Received {
         let Some(Pending { halves, cut, refused, .. }) = self.pending.take() else {
             return (Vec::new(), syncs);
         };
-        let replaced = self.in_buckets(buckets);
-        let changed = replaced.iter().map(|id| id.app.clone());
-        let changed = changed.chain(halves.iter().map(|half| half.app.clone())).collect();
-        replaced.iter().for_each(|id| self.remove(id));
+        // Those that go make room for those that come.
+        let mut gone = self.in_buckets(buckets);
+        let sent: HashSet<(&AppId, HalfSide)> =
+            halves.iter().map(|half| (&half.app, half.body.side())).collect();
+        gone.retain(|id| !sent.contains(&(&id.app, id.side)));
+        gone.iter().for_each(|id| self.remove(id));
+        let mut changed: Vec<AppId> = gone.into_iter().map(|id| id.app).collect();
         (self.refused, self.cut) = (refused, cut);
         for half in halves {
-            self.insert(half, at);
+            let app = half.app.clone();
+            if self.insert(half, at) == Insertion::Different {
+                changed.push(app);
+            }
         }
         if buckets == u64::MAX {
             (self.is_whole, self.has_gap) = (true, false);
@@ -449,10 +474,9 @@ impl Received {
         fingerprint.into_iter().for_each(|fingerprint| self.buckets.toggle(fingerprint));
     }
 
-    /// Stores a half without its syncs, and returns these. Refuses and counts a half declared for another home, with
-    /// too long a name, or of one app more than [`MAX_APPS`]; then returns `None`.
-    fn insert(&mut self, mut half: Half, received: Duration) -> Option<ToldSyncs> {
-        let syncs = take_syncs(&mut half);
+    /// Stores a half that has no syncs. Refuses and counts a half declared for another home, with too long a name, or of
+    /// one app more than [`MAX_APPS`].
+    fn insert(&mut self, half: Half, received: Duration) -> Insertion {
         let Half { app, fingerprint, body } = half;
         // Only the home declares. Others could else put apps into clusters that are none of theirs.
         let is_guest = app.home != self.cluster;
@@ -461,20 +485,30 @@ impl Received {
         let is_new = !self.apps.contains_key(&app);
         if is_foreign || !app.is_short() || (is_new && alike >= MAX_APPS) {
             self.refused += 1;
-            return None;
+            return Insertion::Refused;
         }
         self.guests += usize::from(is_new && is_guest);
         let halves = self.apps.entry(Arc::new(app)).or_default();
-        let old = match body {
+        let (old, insertion) = match body {
             HalfBody::Declared(body) => {
-                halves.declared.replace(kept(body, fingerprint, received)).map(|kept| kept.fingerprint)
+                let is_live = body.not_live.is_none();
+                replace(
+                    &mut halves.declared,
+                    KeptHalf { body: Arc::from(body), received, fingerprint },
+                    is_live,
+                )
             }
             HalfBody::Observed(body) => {
-                halves.observed.replace(kept(body, fingerprint, received)).map(|kept| kept.fingerprint)
+                let is_live = body.not_live.is_none();
+                replace(
+                    &mut halves.observed,
+                    KeptHalf { body: Arc::from(body), received, fingerprint },
+                    is_live,
+                )
             }
         };
         old.into_iter().chain([fingerprint]).for_each(|fingerprint| self.buckets.toggle(fingerprint));
-        syncs
+        insertion
     }
 
     /// Returns the cluster that the source reports.
@@ -519,10 +553,16 @@ impl Received {
         self.apps.keys().map(|app| &**app)
     }
 
-    /// Returns the identity of an app as this state holds it, so that others can share it; `None` if the source
-    /// reported no half of the app.
-    pub fn identity(&self, app: &AppId) -> Option<&Arc<AppId>> {
-        self.apps.get_key_value(app).map(|(app, _)| app)
+    /// Iterates over the apps of which the source reported the declared half, in no particular order.
+    pub fn declared_apps(&self) -> impl Iterator<Item = &AppId> {
+        self.apps.iter().filter(|(_, halves)| halves.declared.is_some()).map(|(app, _)| &**app)
+    }
+
+    /// Returns the declared half of an app, with its identity as this state holds it, so that others can share it;
+    /// `None` if the source did not report the half.
+    pub fn declared_with_app(&self, app: &AppId) -> Option<(&Arc<AppId>, &KeptHalf<DeclaredHalf>)> {
+        let (app, halves) = self.apps.get_key_value(app)?;
+        Some((app, halves.declared.as_ref()?))
     }
 
     /// Returns the declared half of an app; `None` if the source did not report it.
@@ -591,8 +631,22 @@ fn take_syncs(half: &mut Half) -> Option<ToldSyncs> {
     (!syncs.is_empty()).then(|| (half.app.clone(), body.target.clone(), syncs))
 }
 
-fn kept<T>(body: Box<T>, fingerprint: u64, received: Duration) -> KeptHalf<T> {
-    KeptHalf { body: Arc::from(body), received, fingerprint }
+/// Replaces a kept half, and returns the fingerprint of the old one. Keeps the contents of the old one if the new ones
+/// equal them and `is_live`: a hub that restored its halves would else hold all twice until it has published the new.
+fn replace<T: PartialEq>(
+    kept: &mut Option<KeptHalf<T>>,
+    mut new: KeptHalf<T>,
+    is_live: bool,
+) -> (Option<u64>, Insertion) {
+    let old = kept.take();
+    let fingerprint = old.as_ref().map(|old| old.fingerprint);
+    let equal = old.filter(|old| is_live && old.body == new.body);
+    let insertion = if equal.is_some() { Insertion::Equal } else { Insertion::Different };
+    if let Some(old) = equal {
+        new.body = old.body;
+    }
+    *kept = Some(new);
+    (fingerprint, insertion)
 }
 
 #[cfg(test)]

@@ -27,7 +27,8 @@ pub enum Connectivity {
         /// The time since the server last sent something or answered a probe.
         silent: Duration,
     },
-    /// A probe failed: the server does not answer, or with an error that is not Forbidden, NotFound or TooManyRequests.
+    /// A probe failed: the server does not answer, or with an error that is not its own Forbidden, NotFound or
+    /// TooManyRequests, or something else answers in its place.
     Lost {
         /// The time since the server last sent something or answered a probe.
         silent: Duration,
@@ -132,24 +133,13 @@ pub(super) async fn keep(shared: Arc<Shared>) {
     }
 }
 
-/// Lists one namespace and returns the server's resource version; `None` if the answer states none or is a refusal
-/// (403, 404 or 429), which also proves that it is alive. No proxy can answer that in place of the server, and it is
-/// cheap.
+/// Lists one namespace and returns the server's resource version; `None` if the server refused it. No proxy can answer
+/// that in place of the server, and it is cheap.
 async fn probe(shared: &Shared) -> Result<Option<String>, ReadError> {
     let namespaces = ApiResource::namespaces();
     let request = ListRequest { projection: Projection::Metadata, page: 1, ..ListRequest::all(&namespaces) };
     shared.costs.request(Purpose::Probe);
-    let cluster = shared.connection().cluster.with_timeout(shared.settings.probe_timeout);
-    match cluster.first_page(&request).await {
-        Ok(version) => Ok(version),
-        // A refusal proves that the server is there.
-        Err(error)
-            if matches!(error.reason(), Reason::Forbidden | Reason::NotFound | Reason::TooManyRequests) =>
-        {
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    }
+    shared.connection().cluster.with_timeout(shared.settings.probe_timeout).prove(&request).await
 }
 
 /// The state of renewing credentials, with its backoff.

@@ -259,6 +259,7 @@ impl Batch {
                 self.move_on(version.as_deref(), false)
             }
             EventType::Bookmark => {
+                self.followed.progress().is_bookmarked = true;
                 let annotations = metadata.and_then(|metadata| metadata.get("annotations"));
                 let end = annotations.and_then(|annotations| annotations.get(INITIAL_EVENTS_END));
                 self.move_on(version.as_deref(), end.is_some_and(|end| end.is_str("true")))

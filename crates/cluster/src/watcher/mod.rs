@@ -9,7 +9,8 @@
 //! * Between [`WatchEvent::InitStarted`] and [`Change::InitDone`] come all existing objects, perhaps mixed with changes; objects
 //!   not delivered by then are gone. Afterwards every change comes in the server's order, perhaps more than once.
 //! * A failure concerns its scope, as a [`WatchState`]; the others continue. A failed scope is retried with backoff.
-//! * A watch that is silent for too long is reopened, since a live server sends at least bookmarks. Probes of the server
+//! * A watch that is silent for too long is reopened, since a live server sends at least bookmarks; its scope is listed
+//!   again if the server has sent bookmarks before, or the next watch is silent too. Probes of the server
 //!   itself tell if it is live ([`Connectivity`]): an open socket proves nothing.
 //! * The number of concurrent lists is bounded, and so is the text in transit, which is charged to the cluster: a slow
 //!   reader slows the server down.
@@ -129,7 +130,8 @@ pub struct WatchSettings {
     pub protobuf: bool,
     /// Maximum number of concurrent lists of the cluster; further ones wait.
     pub concurrent_lists: usize,
-    /// Time of silence after which a watch is reopened. Servers send bookmarks once a minute.
+    /// Time of silence after which a watch is reopened. Servers send bookmarks once a minute, so that a scope that is
+    /// listed again for 20 s without success is known to be stale within 100 s.
     pub silence: Duration,
     /// Time of silence of all watches after which the server is probed.
     pub probe_after: Duration,
@@ -158,7 +160,7 @@ impl Default for WatchSettings {
             lists: ListStrategy::default(),
             protobuf: false,
             concurrent_lists: 4,
-            silence: Duration::from_secs(90),
+            silence: Duration::from_secs(75),
             probe_after: Duration::from_secs(10),
             probe_timeout: Duration::from_secs(5),
             answer_timeout: Duration::from_secs(30),
@@ -289,6 +291,8 @@ struct ScopeProgress {
     resource_version: String,
     /// True if the reader has received all existing objects.
     complete: bool,
+    /// True if the server has sent a bookmark: it then sends one each minute.
+    is_bookmarked: bool,
     /// The token of the next page of the list; `None` on the last page, and for a watch.
     continued: Option<String>,
     /// The reason why the scope must be listed again; `None` if it need not be.

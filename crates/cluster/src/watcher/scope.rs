@@ -163,6 +163,7 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<ScopeWatch>) -> Resul
     let mut listed_before = false;
     // Counts since the last period without problems.
     let (mut unreadable, mut early, mut expired) = (0, 0, 0);
+    let mut silent_in_a_row = 0_u32;
     loop {
         task.returned.mark_unchanged();
         task.epoch = *epoch.borrow();
@@ -182,6 +183,7 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<ScopeWatch>) -> Resul
             Ended::Early { at_once: true, moved: false } | Ended::Silent | Ended::Failed(_) => Doubt::Grave,
             Ended::Early { .. } => Doubt::Slight,
         };
+        silent_in_a_row = if matches!(ended, Ended::Silent) { silent_in_a_row + 1 } else { 0 };
         let refusal = match ended {
             Ended::Closed | Ended::Woken => continue,
             Ended::Early { at_once: false, .. } => continue,
@@ -199,6 +201,11 @@ pub(super) async fn follow(shared: &Shared, followed: &Arc<ScopeWatch>) -> Resul
             Ended::Silent => {
                 shared.costs.silence();
                 shared.doubted.notify_one();
+                // What swallows one watch may swallow each, and answer all else: only a list tells what was missed.
+                if silent_in_a_row.is_multiple_of(2) || task.followed.progress().is_bookmarked {
+                    task.forget();
+                    task.tell(WatchState::CatchingUp).await?;
+                }
                 continue;
             }
             Ended::Expired => {
@@ -307,9 +314,12 @@ impl<'a> ScopeTask<'a> {
         read.await.map_err(|_| ReaderGone)
     }
 
-    /// Forgets the resource version and all other progress, so that the next round begins with a list.
+    /// Forgets the resource version and all other progress but that the server sends bookmarks, so that the next round
+    /// begins with a list.
     fn forget(&self) {
-        *self.followed.progress() = super::ScopeProgress::default();
+        let mut progress = self.followed.progress();
+        let is_bookmarked = progress.is_bookmarked;
+        *progress = super::ScopeProgress { is_bookmarked, ..super::ScopeProgress::default() };
     }
 
     /// Waits before the next attempt: the backoff, or `least` if that is longer. Ends within 500 ms once the server is

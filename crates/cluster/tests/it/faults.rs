@@ -296,6 +296,51 @@ async fn always_expiring_watches_are_backed_off() {
     reader.watcher.end(id);
 }
 
+/// What stands before a dead server answers as an ingress, a firewall, a limit for requests and a broken cache do; the
+/// last two answers are those of an API server.
+#[tokio::test]
+async fn what_answers_in_place_of_a_server_does_not_prove_it() {
+    fn answer(at: usize) -> Reply {
+        let text = |code, text: &str| Reply::Whole(code, Vec::new(), text.into());
+        let busy = text(429, "Too many requests, please try again later.");
+        match at {
+            0 => text(404, "404 page not found"),
+            1 => text(403, "blocked by the firewall"),
+            2 => busy,
+            3 => Reply::json(
+                200,
+                json!({"kind": "PartialObjectMetadataList", "metadata": {}, "items": []}).to_string(),
+            ),
+            4 => Reply::status(403, "Forbidden", "namespaces is forbidden"),
+            _ => busy.header("audit-id", "31f7"),
+        }
+    }
+    for at in 0..6 {
+        let server = Server::start(move |seen| match &*seen.path {
+            "/api/v1/namespaces" => answer(at),
+            _ if is_watch(seen) => Reply::stuck(""),
+            _ => list(&[item("a", 5)], 10, ""),
+        });
+        let context = contexts::context(&format!("server: {}", server.url()), "");
+        let mut reader = Reader::as_of(context, settings(ListStrategy::Pages)).await;
+        reader.watcher.follow(in_shop());
+        if at < 4 {
+            let is_lost = |known: &crate::watching::Known| {
+                matches!(known.connectivity.last(), Some(Connectivity::Lost { .. }))
+            };
+            reader.until("lost", is_lost).await;
+            continue;
+        }
+        while reader.watcher.costs().of(taffrail_cluster::Purpose::Probe).requests < 3 {
+            tokio::task::yield_now().await;
+            if let Some(event) = reader.events.try_next() {
+                reader.take(event);
+            }
+        }
+        assert!(reader.known.connectivity.is_empty(), "{at}: {:?}", reader.known.connectivity);
+    }
+}
+
 #[tokio::test]
 async fn server_that_ends_every_watch_is_reported_and_backed_off() {
     let (server, mut reader) = scripted(settings(ListStrategy::Pages), |seen| {

@@ -321,6 +321,30 @@ async fn silent_watch_is_reopened() {
     assert_eq!(reader.known.complete, 1);
 }
 
+/// A proxy that buffers bodies swallows each watch, while lists and probes are answered.
+#[tokio::test]
+async fn scope_is_listed_again_where_its_watches_stay_silent() {
+    for (bookmark_every, silences) in [(Duration::from_secs(60), 2), (Duration::from_millis(100), 1)] {
+        let fleet = Fleet::builder().bookmark_every(bookmark_every).start().await.unwrap();
+        let cluster = shop(&fleet, 2).await;
+        let mut settings = settings(ListStrategy::Pages);
+        settings.silence = Duration::from_millis(400);
+        let mut reader = Reader::start(&cluster, settings).await;
+        let id = reader.watcher.follow(in_shop());
+        reader.until("live", |known| known.states.get(&id) == Some(&WatchState::Live)).await;
+        cluster.apply(config_map("early", "1")).unwrap();
+        reader.until("told", |known| known.objects.contains_key(&(id, "shop/early".to_owned()))).await;
+        // Of a server that sends bookmarks one has come.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        cluster.fault(Fault::new(Trouble::SilentWatch).verb("watch").resource("configmaps"));
+        cluster.cut_connections();
+        let before = reader.watcher.costs().silences;
+        cluster.apply(config_map("late", "1")).unwrap();
+        reader.until("listed", |known| known.objects.contains_key(&(id, "shop/late".to_owned()))).await;
+        assert_eq!(reader.watcher.costs().silences - before, silences, "bookmarks each {bookmark_every:?}");
+    }
+}
+
 #[tokio::test]
 async fn silent_server_is_lost_and_recovers() {
     let fleet = Fleet::builder().start().await.unwrap();

@@ -9,6 +9,8 @@ use http::{HeaderValue, header};
 use http_body_util::BodyExt;
 use hyper::body::{Frame, SizeHint};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::problem::Refusal;
@@ -55,6 +57,30 @@ pub(super) fn typed(bytes: impl Into<Body>, content_type: &'static str) -> Respo
 /// Reads a whole body; `None` if reading fails, because the body exceeds the limit set on it or breaks off.
 pub(super) async fn whole(body: Body) -> Option<Bytes> {
     Some(body.collect().await.ok()?.to_bytes())
+}
+
+/// Parses a body from JSON. Fails also if the body has a list in place of an object: a list does not name the fields of
+/// its values, and Serde takes it for any struct.
+pub(super) fn parse<T: DeserializeOwned + Serialize>(bytes: &[u8]) -> Result<T, serde_json::Error> {
+    let parsed: T = serde_json::from_slice(bytes)?;
+    match lists_an_object(&serde_json::from_slice(bytes)?, &serde_json::to_value(&parsed)?) {
+        false => Ok(parsed),
+        true => Err(serde::de::Error::custom("it has a list in place of an object")),
+    }
+}
+
+/// Returns true if `given` has a list, at any depth, where `read`, which was parsed from it, has an object.
+fn lists_an_object(given: &Value, read: &Value) -> bool {
+    match (given, read) {
+        (Value::Array(_), Value::Object(_)) => true,
+        (Value::Array(given), Value::Array(read)) => {
+            given.iter().zip(read).any(|(given, read)| lists_an_object(given, read))
+        }
+        (Value::Object(given), Value::Object(read)) => {
+            given.iter().any(|(name, given)| read.get(name).is_some_and(|read| lists_an_object(given, read)))
+        }
+        _ => false,
+    }
 }
 
 /// Serializes an answer as JSON; an internal error (500) if that fails.

@@ -7,11 +7,12 @@ use axum::extract::State;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{self, HeaderName};
-use http::{HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use tokio::sync::Semaphore;
 
 use super::access::Rights;
 use super::body::BodyWithPermit;
+use super::page;
 use super::problem::Refusal;
 use super::request::HubApi;
 
@@ -27,11 +28,14 @@ pub(super) const QUESTIONS: &str = "/api/v1/questions";
 /// The path to which clients post questions about logs.
 pub(super) const LOGS: &str = "/api/v1/logs";
 
+/// The path of the metrics.
+pub(super) const METRICS: &str = "/metrics";
+
 /// The paths that need neither token nor session, because their answers reveal nothing about the fleet.
 const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
-/// The security headers of every response. They keep browsers from storing it, showing it as a page, and using it in
-/// pages of other origins.
+/// The security headers of every response that does not set them itself. They keep browsers from storing it, showing it
+/// as a page, and using it in pages of other origins.
 const HEADERS: [(HeaderName, &str); 5] = [
     (header::CACHE_CONTROL, "no-store"),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -39,6 +43,18 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (header::REFERRER_POLICY, "no-referrer"),
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
+
+/// Returns true if a part of the hub other than its page has this path, or any below it.
+pub(super) fn is_taken(path: &str) -> bool {
+    OPEN.contains(&path) || path == METRICS || path == "/api" || path.starts_with("/api/")
+}
+
+/// Returns true if a request is one for the page: for one of its files, or, if it accepts HTML, for a path that no other
+/// part of the hub has.
+pub(super) fn is_for_page(method: &Method, path: &str, headers: &HeaderMap) -> bool {
+    let is_read = matches!(*method, Method::GET | Method::HEAD);
+    is_read && (page::has(path) || page::is_opened(headers) && !is_taken(path))
+}
 
 /// Runs the handler of a request that is within all limits and has access, for at most
 /// [`Limits::time`](super::limits::Limits::time); else responds with the refusal. Adds [`HEADERS`] to either response.
@@ -52,7 +68,7 @@ pub(super) async fn guard(
         Err(refusal) => refusal.into_response(),
     };
     for (name, value) in HEADERS {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
+        response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }
     response
 }
@@ -76,19 +92,20 @@ async fn guarded(hub: &HubApi, request: axum::extract::Request, next: Next) -> R
     }
     let is_open = OPEN.contains(&path) && matches!(parts.method, Method::GET | Method::HEAD);
     let is_entrance = path == SESSION && parts.method == Method::POST;
+    let is_page = is_for_page(&parts.method, path, &parts.headers);
     let mut rights = Rights::ALL;
     if let Some(access) = &hub.access {
         // Probes do not know the name of the hub.
         if !is_open {
             access.check_origin(&parts)?;
         }
-        if !is_open && !is_entrance {
+        if !is_open && !is_entrance && !is_page {
             rights = access.check_reader(&parts, hub.index.clock().time().now)?;
         }
     }
     let permits: &Arc<Semaphore> = match path {
         // Whoever may not read takes no place of readers, however slowly a body is sent.
-        _ if is_open || is_entrance => &hub.strangers,
+        _ if is_open || is_entrance || is_page => &hub.strangers,
         STREAM | LOGS => &hub.streams,
         _ => &hub.requests,
     };

@@ -18,6 +18,7 @@ mod logs;
 mod metrics;
 #[cfg(test)]
 mod openapi;
+mod page;
 mod past;
 mod probes;
 mod problem;

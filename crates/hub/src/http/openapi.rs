@@ -16,8 +16,7 @@ use taffrail_api::{API_VERSION, AppRow, ClusterRow};
 
 use super::endpoint::ENDPOINTS;
 use super::guard::{LOGS, QUESTIONS, SESSION, STREAM};
-use super::lists::APP_FIELDS;
-use super::query::{PARAMETERS, ParameterForm, Query};
+use super::query::{APP_FIELDS, PARAMETERS, ParameterForm, Query};
 
 /// Returns the JSON Schemas of all answers, stream frames and questions, and of the types in them, keyed by type name.
 fn schemas() -> Map<String, Value> {
@@ -31,9 +30,10 @@ fn schemas() -> Map<String, Value> {
         schema
     }
 
-    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let settings = SchemaSettings::draft2020_12();
     let settings = settings.with(|settings| settings.definitions_path = "/components/schemas".into());
-    let generator = &mut settings.into_generator();
+    let asked = &mut settings.clone().for_deserialize().into_generator();
+    let generator = &mut settings.for_serialize().into_generator();
     let mut own = Map::new();
     for (name, schema) in [
         ("AppList", answer::<HubList<AppRow>>(generator, "AppList")),
@@ -48,14 +48,19 @@ fn schemas() -> Map<String, Value> {
         ("Attention", answer::<Attention>(generator, "Attention")),
         ("HttpProblem", answer::<HttpProblem>(generator, "")),
         ("StreamFrame", answer::<StreamFrame>(generator, "")),
-        ("ViewQuestion", answer::<ViewQuestion>(generator, "")),
+        ("ViewQuestion", answer::<ViewQuestion>(asked, "")),
         ("ViewAnswer", answer::<ViewAnswer>(generator, "")),
-        ("LogsQuestion", answer::<LogsQuestion>(generator, "")),
+        ("LogsQuestion", answer::<LogsQuestion>(asked, "")),
         ("LogEvent", answer::<LogEvent>(generator, "")),
     ] {
         own.insert(name.to_owned(), schema);
     }
     let mut all = generator.take_definitions(true);
+    for (name, mut schema) in asked.take_definitions(true) {
+        accept_repetitions(&mut schema);
+        let same = all.entry(name.clone()).or_insert_with(|| schema.clone());
+        assert_eq!(*same, schema, "questions and answers have different forms of {name}");
+    }
     let mut fields = all["AppRow"].clone();
     fields.as_object_mut().unwrap().remove("required");
     fields["description"] = "The fields of an app that `fields` names.".into();
@@ -64,6 +69,18 @@ fn schemas() -> Map<String, Value> {
         json!({ "$ref": "#/components/schemas/AppFields" });
     all.extend(own);
     all
+}
+
+/// Removes what a schema says of repetitions: where a question has a set, Serde ignores them.
+fn accept_repetitions(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            fields.remove("uniqueItems");
+            fields.values_mut().for_each(accept_repetitions);
+        }
+        Value::Array(items) => items.iter_mut().for_each(accept_repetitions),
+        _ => {}
+    }
 }
 
 fn reference(name: &str) -> Value {
@@ -75,10 +92,10 @@ fn parameters(names: &[&str]) -> Vec<Value> {
     let parameter = |name: &&str| {
         let parameter = PARAMETERS.iter().find(|parameter| parameter.name == *name);
         let parameter = parameter.unwrap_or_else(|| panic!("there is no parameter '{name}'"));
-        let list = |items: Value| json!({ "type": "array", "items": items });
+        let list = |items: Value| json!({ "type": "array", "items": items, "minItems": 1 });
         let schema = match parameter.form {
             ParameterForm::Text => json!({ "type": "string" }),
-            ParameterForm::List => list(json!({ "type": "string" })),
+            ParameterForm::List => list(json!({ "type": "string", "minLength": 1 })),
             ParameterForm::Words(words) => list(json!({ "type": "string", "enum": words })),
             ParameterForm::Word(words) => json!({ "type": "string", "enum": words }),
             ParameterForm::Number(least, most) => {
@@ -95,7 +112,8 @@ fn parameters(names: &[&str]) -> Vec<Value> {
             found["style"] = "form".into();
             found["explode"] = false.into();
         }
-        if parameter.name == "problems" {
+        let is_truth = parameter.form == ParameterForm::Truth;
+        if parameter.name == "problems" || is_truth {
             found["allowEmptyValue"] = true.into();
         }
         found
@@ -134,6 +152,9 @@ pub(super) fn document() -> Value {
         let mut problems = vec![400, 401, 403, 414, 431, 503];
         if !endpoint.about.parts.is_empty() {
             problems.extend([404, 409]);
+        } else if endpoint.parameters.contains(&"at") {
+            // A hub that keeps nothing.
+            problems.push(404);
         }
         let responses = responses(text("The answer.", "application/json", schema), &problems);
         paths.insert(
@@ -185,7 +206,7 @@ pub(super) fn document() -> Value {
         "operationId": "askQuestion",
         "summary": "Answers the question of a view of the command line, whole and with all that the view prints.",
         "requestBody": { "required": true, "content": { "application/json": { "schema": reference("ViewQuestion") } } },
-        "responses": responses(answered, &[400, 401, 403, 413, 414, 422, 431, 503]),
+        "responses": responses(answered, &[400, 401, 403, 404, 413, 414, 422, 431, 503]),
     } }),
     );
     let about = "Events, one on each line, the last of which is `done` if the answer is whole.";
@@ -200,7 +221,7 @@ pub(super) fn document() -> Value {
         "operationId": "readLogs",
         "summary": "Reads or follows the logs of the containers of an app or object; needs a token that allows it.",
         "requestBody": { "required": true, "content": { "application/json": { "schema": reference("LogsQuestion") } } },
-        "responses": responses(logs, &[400, 401, 403, 413, 414, 422, 431, 503]),
+        "responses": responses(logs, &[400, 401, 403, 404, 413, 414, 422, 431, 503]),
     } }),
     );
     let open = |id: &str, about: &str, problems: &[u16]| {

@@ -124,9 +124,9 @@ struct Past<'r, 'q> {
     range: HistoryRange,
     /// The present place and name of each cluster that the hub knows now.
     clusters: HashMap<ClusterId, (usize, String)>,
-    /// The clusters of the pairs that the filter admitted so far.
-    seen: BTreeSet<ClusterId>,
-    state: AnswerState,
+    /// The clusters that the filter admits and that had a pair then, and how much is known of their pairs: of those
+    /// met so far.
+    seen: BTreeMap<ClusterId, AnswerState>,
 }
 
 /// A pair at a past time.
@@ -169,8 +169,7 @@ impl<'r, 'q> Past<'r, 'q> {
             (cluster.id.clone(), (place, view.name(cluster).to_owned()))
         };
         let clusters = view.fleet().all().map(named).collect();
-        let (seen, state) = (BTreeSet::new(), AnswerState::Complete);
-        Ok(Past { request, store, at, range, clusters, seen, state })
+        Ok(Past { request, store, at, range, clusters, seen: BTreeMap::new() })
     }
 
     /// Calls `take` with each pair that existed then and that the filter admits, in no particular order, until `take`
@@ -189,8 +188,20 @@ impl<'r, 'q> Past<'r, 'q> {
                 let is_called = |name: &String| {
                     *name == id.cluster.0 || shown.is_some_and(|cluster| view.is_called(cluster, name))
                 };
-                let is_admitted = (filter.clusters.is_empty() || filter.clusters.iter().any(is_called))
-                    && filter.admits_name(app.delivery, &app.namespace, &app.name)
+                if !filter.clusters.is_empty() && !filter.clusters.iter().any(is_called) {
+                    continue;
+                }
+                let own = match state.problem.as_deref() {
+                    Some(UNRECORDED) => AnswerState::Partial,
+                    _ if past_freshness(&state) != FreshnessState::Live => AnswerState::Stale,
+                    _ => AnswerState::Complete,
+                };
+                // Also of a pair that the filter omits: what it was is not known.
+                match self.seen.get_mut(&id.cluster) {
+                    Some(worst) => *worst = own.max(*worst),
+                    None => drop(self.seen.insert(id.cluster.clone(), own)),
+                }
+                let is_admitted = filter.admits_name(app.delivery, &app.namespace, &app.name)
                     && filter.sync.as_ref().is_none_or(|it| it.admits_state(app.delivery, state.sync, false))
                     && (filter.problems.is_none() || state.problem.is_some())
                     && filter
@@ -212,15 +223,6 @@ impl<'r, 'q> Past<'r, 'q> {
                 if !text.is_empty() && !texts.iter().any(|it| it.to_lowercase().contains(&text)) {
                     continue;
                 }
-                if !self.seen.contains(&id.cluster) {
-                    self.seen.insert(id.cluster.clone());
-                }
-                let own = match state.problem.as_deref() {
-                    Some(UNRECORDED) => AnswerState::Partial,
-                    _ if past_freshness(&state) != FreshnessState::Live => AnswerState::Stale,
-                    _ => AnswerState::Complete,
-                };
-                self.state = self.state.max(own);
                 if take(PastPair { id, state, place, cluster, key }).is_break() {
                     return Ok(());
                 }
@@ -231,13 +233,8 @@ impl<'r, 'q> Past<'r, 'q> {
     }
 
     fn coverage(&self) -> Coverage {
-        Coverage {
-            state: self.state,
-            as_of: self.at,
-            clusters: self.seen.len(),
-            missing: Vec::new(),
-            missing_omitted: 0,
-        }
+        let Request { view, query, .. } = self.request;
+        view.past_coverage(&query.filter, &self.seen, self.at)
     }
 
     fn list<T: Serialize>(

@@ -19,6 +19,31 @@ pub(crate) const MAX_LIMIT: usize = 500;
 /// The greatest number of comma-separated values of all parameters of one request; a request with more is refused.
 const MAX_VALUES: usize = 1_000;
 
+/// The names of all JSON fields of an app's row, which `fields` may select.
+pub(crate) const APP_FIELDS: &[&str] = &[
+    "key",
+    "cluster",
+    "home",
+    "delivery",
+    "namespace",
+    "name",
+    "health",
+    "effective",
+    "problem",
+    "problems",
+    "since",
+    "message",
+    "worst",
+    "worstUnconfirmed",
+    "counts",
+    "objects",
+    "unconfirmed",
+    "sync",
+    "suspended",
+    "freshness",
+    "source",
+];
+
 /// The parsed query parameters of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Query {
@@ -27,7 +52,7 @@ pub(crate) struct Query {
     pub(crate) limit: usize,
     pub(crate) cursor: Option<String>,
     /// The fields of rows to return; empty for all.
-    pub(crate) fields: Vec<String>,
+    pub(crate) fields: Vec<&'static str>,
     pub(crate) group_by: Option<GroupBy>,
     pub(crate) home: Option<String>,
     /// The past time to answer for; `None` for now.
@@ -242,9 +267,12 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     Parameter {
         name: "fields",
         about: "Only these fields of each row, such as `name,cluster,effective`.",
-        form: ParameterForm::List,
+        form: ParameterForm::Words(APP_FIELDS),
         set: |query, value| {
-            query.fields.extend(words(value).map(str::to_owned));
+            for word in words(value) {
+                let found = APP_FIELDS.iter().find(|field| **field == word);
+                query.fields.push(found.ok_or_else(|| one_of(word, APP_FIELDS))?);
+            }
             Ok(())
         },
     },
@@ -298,7 +326,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
 
 impl Query {
     /// Parses the query of a URL. Refuses a parameter whose name is not in `allowed`, one that is given twice though it
-    /// is not a list, a wrong value, and more than 1,000 values.
+    /// is not a list, an empty list, a wrong value, and more than 1,000 values.
     pub(crate) fn read(text: &str, allowed: &[&str]) -> Result<Query, Refusal> {
         let mut query = Query::default();
         let mut given: Vec<&str> = Vec::new();
@@ -322,6 +350,10 @@ impl Query {
                     parameter.name,
                     format!("the parameters have more than {MAX_VALUES} values"),
                 ));
+            }
+            // Else a variable without a value would select everything; `problems` alone means any axis.
+            if is_list && parameter.name != "problems" && words(&value).next().is_none() {
+                return Err(Refusal::parameter(parameter.name, "the value is empty"));
             }
             (parameter.set)(&mut query, &value).map_err(|why| Refusal::parameter(parameter.name, why))?;
         }
@@ -391,6 +423,9 @@ mod tests {
             refused(&format!("cluster={}", "a,".repeat(1_001))),
             "parameter 'cluster': the parameters have more than 1000 values"
         );
+        for empty in ["cluster=", "cluster", "cluster=%20,,", "name=", "cluster=a&cluster="] {
+            assert!(refused(empty).ends_with(": the value is empty"), "{empty}");
+        }
         assert!(refused("status=Great").contains("'Great' is not a status"));
         assert!(refused("name=a/b/c/d").contains("write NAME, NAMESPACE/NAME"));
         assert!(refused(&format!("group-by={}", "ä".repeat(500))).len() < 400);

@@ -7,11 +7,12 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use taffrail_api::question::ViewQuestion;
 
 use super::access::Rights;
-use super::body::{typed, whole};
+use super::body::{parse, typed, whole};
 use super::problem::Refusal;
 use super::request::{HubApi, compute};
 use crate::ask::{Ask, AskError};
@@ -45,7 +46,7 @@ pub(super) fn asker(hub: &HubApi) -> Result<Arc<dyn Ask>, Refusal> {
 }
 
 /// Parses the body of a request, the question of what `what` names, from JSON.
-pub(super) async fn question<Q: DeserializeOwned>(
+pub(super) async fn question<Q: DeserializeOwned + Serialize>(
     hub: &HubApi,
     body: Body,
     what: &str,
@@ -57,7 +58,7 @@ pub(super) async fn question<Q: DeserializeOwned>(
         );
         return Err(Refusal::too_large(StatusCode::PAYLOAD_TOO_LARGE, why));
     };
-    serde_json::from_slice(&bytes).map_err(|error| {
+    parse(&bytes).map_err(|error| {
         Refusal::request(format!("the body of the request is not the question of {what}: {error}"))
     })
 }

@@ -6,14 +6,14 @@ use axum::Router;
 use axum::extract::{FromRequestParts, RawPathParams, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use http::{StatusCode, header};
+use http::{HeaderMap, Method, StatusCode, Uri, header};
 
-use super::body::{typed, whole};
+use super::body::{parse, typed, whole};
 use super::endpoint::{ENDPOINTS, Endpoint};
 use super::problem::Refusal;
 use super::query::Query;
 use super::request::{HubApi, Request, compute};
-use super::{guard, logs, metrics, probes, questions, stream};
+use super::{guard, logs, metrics, page, probes, questions, stream};
 
 /// Makes the router with all paths of the API, behind the guard.
 pub fn router(hub: Arc<HubApi>) -> Router {
@@ -27,21 +27,29 @@ pub fn router(hub: Arc<HubApi>) -> Router {
     router
         .route("/healthz", get(|| async { probes::healthy() }))
         .route("/readyz", get(|State(hub): State<Arc<HubApi>>| async move { probes::ready(&hub).await }))
-        .route("/metrics", get(measure))
+        .route(guard::METRICS, get(measure))
         .route(guard::SESSION, post(open_session))
         .route(guard::STREAM, get(follow))
         .route(guard::QUESTIONS, post(questions::ask))
         .route(guard::LOGS, post(logs::open))
-        .fallback(|| async { Refusal::not_found("the hub has no such path") })
+        .fallback(other)
         .method_not_allowed_fallback(|| async { Refusal::method() })
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&hub), guard::guard))
         .with_state(hub)
 }
 
+/// Responds with a file of the page, or its document, to a request for it, else with 404.
+async fn other(method: Method, uri: Uri, headers: HeaderMap) -> Response {
+    match guard::is_for_page(&method, uri.path(), &headers) {
+        true => page::answer(uri.path(), &headers),
+        false => Refusal::not_found("the hub has no such path").into_response(),
+    }
+}
+
 /// Opens a session for the token in the JSON body, and responds with 204 and the session cookie; refuses (401) a token
 /// that is not valid, and (404) every request if the hub needs no token.
 async fn open_session(State(hub): State<Arc<HubApi>>, request: axum::extract::Request) -> Response {
-    #[derive(serde::Deserialize)]
+    #[derive(serde::Deserialize, serde::Serialize)]
     struct SessionRequest {
         token: String,
     }
@@ -56,7 +64,7 @@ async fn open_session(State(hub): State<Arc<HubApi>>, request: axum::extract::Re
         );
         return Refusal::too_large(StatusCode::PAYLOAD_TOO_LARGE, why).into_response();
     };
-    let Ok(SessionRequest { token }) = serde_json::from_slice(&bytes) else {
+    let Ok(SessionRequest { token }) = parse(&bytes) else {
         return Refusal::request("the body of the request is not JSON like {\"token\": \"…\"}")
             .into_response();
     };

@@ -3,6 +3,7 @@
 mod access;
 mod logs;
 mod metrics;
+mod page;
 mod past;
 mod questions;
 mod stream;
@@ -108,7 +109,10 @@ async fn apps_are_filtered_sorted_and_cut_to_fields() {
     assert_eq!(counted, [(json!("db"), json!(1)), (json!("web"), json!(2))]);
     let got = fetch(&fleet, "/api/v1/apps?fields=name,colour").await;
     assert_eq!(got.status, StatusCode::BAD_REQUEST);
-    assert_eq!(got.body["detail"], "parameter 'fields': apps have no field 'colour'");
+    assert_eq!(
+        got.body["detail"],
+        format!("parameter 'fields': 'colour' is not one of {}", query::APP_FIELDS.join(", "))
+    );
 }
 
 #[tokio::test]
@@ -227,7 +231,7 @@ async fn answers_turn_stale_by_the_clock_of_the_hub_alone() {
 #[tokio::test]
 async fn unknown_paths_and_methods_are_problems() {
     let fleet = fleet();
-    for path in ["/", "/api/v1/nothing", "/api/v1/apps/eu-1"] {
+    for path in ["/nothing", "/api/v1/nothing", "/api/v1/apps/eu-1"] {
         let got = fetch(&fleet, path).await;
         assert_eq!(
             (got.status, &*got.content_type),
@@ -266,6 +270,8 @@ async fn answers_are_as_the_openapi_document_says() {
         ("/api/v1/apps", "limit=2"),
         ("/api/v1/apps", "fields=name,sync"),
         ("/api/v1/apps", "group-by=status&limit=1"),
+        ("/api/v1/apps", "group-by=status&fields=colour"),
+        ("/api/v1/apps", "at=2026-03-01T12:00:00Z"),
         ("/api/v1/apps/{cluster}/{delivery}/{namespace}/{name}", ""),
         ("/api/v1/apps/{cluster}/{delivery}/{namespace}/{name}", "home=mars"),
         ("/api/v1/clusters", ""),

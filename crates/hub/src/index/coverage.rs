@@ -1,12 +1,13 @@
 //! The clusters that an answer covers, and those that it misses or shows with old data.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_api::ErrorRow;
 use taffrail_api::hub::{AnswerState, Coverage, MissingCluster};
 use taffrail_api::report::{LOST, LostCluster};
-use taffrail_apps::{Freshness, FreshnessState};
+use taffrail_apps::{ClusterId, Freshness, FreshnessState};
 
 use super::filter::AppFilter;
 use super::published::PublishedCluster;
@@ -45,13 +46,6 @@ impl FleetView {
             missing: Vec::new(),
             missing_omitted: 0,
         };
-        let add = |coverage: &mut Coverage, missing: MissingCluster| {
-            coverage.state = coverage.state.max(missing.state);
-            match coverage.missing.len() < MAX_MISSING {
-                true => coverage.missing.push(missing),
-                false => coverage.missing_omitted += 1,
-            }
-        };
         let admitted = filter.places(self);
         coverage.clusters = admitted.as_ref().map_or(self.fleet().places.len(), Vec::len);
         for place in self.with_gaps(admitted.as_deref()) {
@@ -73,6 +67,48 @@ impl FleetView {
             let (state, reason) = (AnswerState::Partial, "UnknownCluster".into());
             let message = format!("the hub knows no cluster '{name}'");
             add(&mut coverage, MissingCluster { cluster: name.clone(), state, reason, message, since: None });
+        }
+        coverage
+    }
+
+    /// Returns the coverage of an answer for the past time `at` about the clusters that `filter` admits. `seen` has
+    /// those of which history has an app then, and how much is known of their apps.
+    ///
+    /// History keeps apps, not clusters: of another cluster that the hub knows now it does not tell whether it had no
+    /// apps or was not observed. Such a cluster is missing, unless it is observed now and has no apps either.
+    pub(crate) fn past_coverage(
+        &self,
+        filter: &AppFilter,
+        seen: &BTreeMap<ClusterId, AnswerState>,
+        at: Timestamp,
+    ) -> Coverage {
+        let (state, clusters) = (AnswerState::Complete, seen.len());
+        let mut coverage = Coverage { state, as_of: at, clusters, missing: Vec::new(), missing_omitted: 0 };
+        let place = |id: &ClusterId| self.fleet().places.get(id).and_then(|it| self.fleet().cluster(*it));
+        for (id, state) in seen {
+            let (reason, message) = match state {
+                AnswerState::Complete => continue,
+                AnswerState::Stale => ("Silent", "the cluster was not observed then"),
+                _ => ("NotRecorded", "not all that the hub learned of the cluster then was recorded"),
+            };
+            let name = place(id).map_or("", |cluster| self.name(cluster));
+            add(&mut coverage, past(if name.is_empty() { &id.0 } else { name }, *state, reason, message));
+        }
+        let none = "no app of the cluster is recorded for then: it had none, or was not observed";
+        let unseen = self.admitted(filter).filter(|(_, cluster)| !seen.contains_key(&cluster.id));
+        for (_, cluster) in unseen {
+            if cluster.pairs.pairs.len() == 0 && self.gap(cluster).is_none() {
+                continue;
+            }
+            coverage.clusters += 1;
+            let name = self.name(cluster);
+            let name = if name.is_empty() { &cluster.id.0 } else { name };
+            add(&mut coverage, past(name, AnswerState::Partial, "NotRecorded", none));
+        }
+        for name in &filter.clusters {
+            if self.called(name).next().is_none() && !seen.contains_key(&ClusterId(name.clone())) {
+                add(&mut coverage, past(name, AnswerState::Partial, "NotRecorded", none));
+            }
         }
         coverage
     }
@@ -158,6 +194,21 @@ impl FleetView {
         }
         (errors, omitted)
     }
+}
+
+/// Adds a cluster to those that an answer misses, and to its state.
+fn add(coverage: &mut Coverage, missing: MissingCluster) {
+    coverage.state = coverage.state.max(missing.state);
+    match coverage.missing.len() < MAX_MISSING {
+        true => coverage.missing.push(missing),
+        false => coverage.missing_omitted += 1,
+    }
+}
+
+/// Makes the entry of a cluster that an answer for a past time misses.
+fn past(cluster: &str, state: AnswerState, reason: &'static str, message: &str) -> MissingCluster {
+    let (cluster, message) = (cluster.to_owned(), message.to_owned());
+    MissingCluster { cluster, state, reason: reason.into(), message, since: None }
 }
 
 /// Returns the wall-clock time that lies `passed` before `moment`; `None` if it is out of range.

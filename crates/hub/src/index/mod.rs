@@ -422,6 +422,38 @@ impl Owner {
         for app in std::mem::take(&mut self.apps) {
             self.change(app, old, at, &mut changes);
         }
+        Some(self.assemble(changes, old, at))
+    }
+
+    /// Makes the first state to publish, of all clusters and apps that the fleet has at the moment `at`.
+    fn publish_first(&mut self, at: Duration) -> Publication {
+        let ids: Vec<ClusterId> = self.fleet.ids().cloned().collect();
+        for id in &ids {
+            self.opened.insert(id.clone(), at);
+            self.note_sources(id);
+        }
+        self.clusters.extend(ids);
+        self.note_heard();
+        let mut changes: BTreeMap<Place, Vec<PairChange>> = BTreeMap::new();
+        for pair in Pair::all(&self.fleet, at) {
+            let place = pair.shown();
+            if place != pair.home.cluster {
+                self.elsewhere.insert(AppId::clone(&pair.app), place);
+            }
+            let change = PairChange { place, before: None, after: Some(Arc::new(pair)) };
+            changes.entry(place).or_default().push(change);
+        }
+        self.assemble(changes, &PublishedFleet::default(), at)
+    }
+
+    /// Makes the state that follows `old` at the moment `at`, with these changes of pairs, by the place of the cluster
+    /// that shows them, and with the clusters that are marked; clears their marks.
+    fn assemble(
+        &mut self,
+        changes: BTreeMap<Place, Vec<PairChange>>,
+        old: &PublishedFleet,
+        at: Duration,
+    ) -> Publication {
         let mut touched: Vec<Place> = changes.keys().copied().collect();
         let mut clusters = old.clusters.clone();
         let mut places = Arc::clone(&old.places);
@@ -484,7 +516,7 @@ impl Owner {
         let (version, begun) = (old.version + 1, self.begun);
         let fleet =
             PublishedFleet { version, begun, clusters, pairs, strays, hosts, called, places, names, unheard };
-        Some(Publication { fleet, changes, touched })
+        Publication { fleet, changes, touched }
     }
 
     /// Removes the names and aliases that sources reported from the expected ones.

@@ -1,10 +1,12 @@
 //! A pair: an app and its target cluster, with the summary by which pairs are filtered and sorted.
 
 use std::cmp::Ordering;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
-use taffrail_api::report::{AppId, DeclaredHalf, HalfSide, KeptHalf, ObservedHalf, last_health, speaker};
+use taffrail_api::report::{AppId, DeclaredHalf, KeptHalf, ObservedHalf, last_health, speaker};
 use taffrail_apps::{Axis, ClusterId, Delivery, FreshnessState, Problem, ProblemSeverity, SyncState};
 use taffrail_status::Status;
 
@@ -38,24 +40,45 @@ impl Pair {
     /// Joins the halves of an app, each from the source that is best at the moment `at`; `None` if no source reports
     /// the declared half.
     pub(crate) fn of(fleet: &FleetState, app: &AppId, at: Duration) -> Option<Pair> {
-        let best = |cluster: &KnownCluster, side| {
-            let source = cluster.best_place(Some((app, side)), at)?;
-            Some((u16::try_from(source).ok()?, source))
+        Pair::at_home(fleet, fleet.known(&app.home)?, app, at)
+    }
+
+    /// Makes the pairs of all apps that the fleet has at the moment `at`, in no particular order, on all processors.
+    pub(crate) fn all(fleet: &FleetState, at: Duration) -> Vec<Pair> {
+        let homes: Vec<&KnownCluster> = fleet.all_known().collect();
+        let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let of_homes = |homes: &[&KnownCluster]| -> Vec<Pair> {
+            let pairs = homes
+                .iter()
+                .flat_map(|home| home.declared_apps().filter_map(|app| Pair::at_home(fleet, home, app, at)));
+            pairs.collect()
         };
-        let home = fleet.known(&app.home)?;
-        let (source, place) = best(home, HalfSide::Declared)?;
-        let declaring = &home.sources.get(place)?.received;
-        let (app, declared) = (declaring.identity(app)?, declaring.declared(app)?.clone());
-        let target = fleet.known(&declared.body.target);
+        std::thread::scope(|scope| {
+            let parts = homes.chunks(homes.len().div_ceil(threads).max(1));
+            let running: Vec<_> = parts.map(|homes| scope.spawn(move || of_homes(homes))).collect();
+            let done = running.into_iter().map(ScopedJoinHandle::join);
+            done.flat_map(|pairs| pairs.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        })
+    }
+
+    fn at_home(fleet: &FleetState, home: &KnownCluster, app: &AppId, at: Duration) -> Option<Pair> {
+        let (source, (shared, declared)) = home.best_with(at, |source| {
+            let declared = source.received.declared_with_app(app);
+            declared.filter(|_| source.tells.declared)
+        })?;
+        let target = match &declared.body.target {
+            target if *target == app.home => Some(home),
+            target => fleet.known(target),
+        };
         let observed = target.and_then(|target| {
-            let (source, place) = best(target, HalfSide::Observed)?;
-            Some((source, target.sources.get(place)?.received.observed(app)?.clone()))
+            let (source, observed) = target
+                .best_with(at, |source| source.received.observed(app).filter(|_| source.tells.observed))?;
+            Some((u16::try_from(source).ok()?, observed.clone()))
         });
-        let home = SourceRef { cluster: home.place, source };
         Some(Pair {
-            app: Arc::clone(app),
-            home,
-            declared,
+            app: Arc::clone(shared),
+            home: SourceRef { cluster: home.place, source: u16::try_from(source).ok()? },
+            declared: declared.clone(),
             target: target.map(|target| target.place),
             observed,
         })

@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use jiff::SignedDuration;
 use taffrail_api::hub::PairState;
 use taffrail_api::report::{ClusterReport, HalfBody, Received};
@@ -50,22 +51,15 @@ impl FleetIndex {
         let moment = index.clock.time();
         let mut fleet = FleetState::default();
         fleet.restore_clusters(store.clusters().await?, moment, is_followed);
-        let mut query = PageQuery::first(PAGE);
-        let mut page = store.pairs(query.clone()).await?;
-        // The next page is read while the pairs of this one are added.
-        loop {
+        let mut pages = store.pairs(PAGE);
+        let mut read = pages.next().await;
+        while let Some(page) = read.transpose()? {
             let adding = tokio::task::spawn_blocking(move || {
                 page.pairs.into_iter().for_each(|pair| fleet.restore_pair(pair, moment));
                 fleet
             });
-            let following = page.next.take().map(|next| query.next(next));
-            let read = async {
-                match &following {
-                    Some(following) => store.pairs(following.clone()).await.map(Some),
-                    None => Ok(None),
-                }
-            };
-            let (added, read) = tokio::join!(adding, read);
+            let added;
+            (added, read) = tokio::join!(adding, pages.next());
             fleet = match added {
                 Ok(fleet) => fleet,
                 Err(error) => match error.try_into_panic() {
@@ -73,9 +67,8 @@ impl FleetIndex {
                     Err(_) => return Err(StoreError::Closed),
                 },
             };
-            let Some((following, read)) = following.zip(read?) else { break };
-            (query, page) = (following, read);
         }
+        drop(pages);
         index.begin(fleet, moment);
         *lock(&index.restored) = Some(index.last_view());
         Ok(index)
@@ -85,14 +78,7 @@ impl FleetIndex {
     fn begin(&self, fleet: FleetState, moment: HubTime) {
         let mut owner = lock(&self.owner);
         owner.fleet = fleet;
-        let ids: Vec<ClusterId> = owner.fleet.ids().cloned().collect();
-        for id in ids {
-            owner.opened.insert(id.clone(), moment.at);
-            owner.note_sources(&id);
-            owner.touch_all(&id);
-            owner.clusters.insert(id);
-        }
-        let Some(publication) = owner.publish(&self.published(), moment.at) else { return };
+        let publication = owner.publish_first(moment.at);
         drop(owner);
         let published = Arc::new(publication.fleet);
         // What was known before is no change.

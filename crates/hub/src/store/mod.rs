@@ -15,10 +15,12 @@ mod record;
 pub mod sqlite;
 mod token;
 
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::Path;
 
 use futures::future::BoxFuture;
+use futures::stream::BoxStream;
 use jiff::Timestamp;
 
 pub use error::StoreError;
@@ -32,6 +34,9 @@ pub use token::{LOGS_RIGHT, Token, TokenHash, TokenRecord};
 
 /// The future of a result that a store returns.
 pub type Answer<'s, T> = BoxFuture<'s, Result<T, StoreError>>;
+
+/// The pages of pairs that a store reads.
+pub type PairPages<'s> = BoxStream<'s, Result<PairPage, StoreError>>;
 
 /// The interface of a database that keeps the state of a fleet across restarts.
 ///
@@ -49,11 +54,9 @@ pub trait Store: Send + Sync + 'static {
     /// [`StoreError::DiskFull`] if there is no space; then nothing of the batch is saved.
     fn write(&self, batch: Batch) -> Answer<'_, ()>;
 
-    /// Reads one page of the pairs with their last known halves, at most `page.limit`, in an order that stays the same.
-    ///
-    /// # Errors
-    /// [`StoreError::InvalidCursor`] if the cursor is not one of this method.
-    fn pairs(&self, page: PageQuery) -> Answer<'_, PairPage>;
+    /// Reads all pairs with their last known halves, in pages of at most `page` of them. Reads ahead: the next pages are
+    /// on their way while one is used. A hub writes nothing before it has read all. An error ends the pages.
+    fn pairs(&self, page: NonZeroUsize) -> PairPages<'_>;
 
     /// Reads the attributes of all clusters, ordered by their identities.
     fn clusters(&self) -> Answer<'_, Vec<ClusterRecord>>;

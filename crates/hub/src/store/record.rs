@@ -206,8 +206,6 @@ pub struct PairPage {
     /// The number of pairs that were left out because another version of Taffrail wrote them in a form that this one
     /// cannot read. Their sources send them again.
     pub unreadable: usize,
-    /// The cursor of the next page; `None` for the last page.
-    pub next: Option<Cursor>,
 }
 
 /// The amount of history that [`drop_history`](super::Store::drop_history) removed.

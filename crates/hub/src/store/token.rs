@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
@@ -21,14 +23,15 @@ pub const LOGS_RIGHT: &str = "logs";
 pub struct Token(String);
 
 impl Token {
-    /// Makes a token from 256 random bits of the operating system.
+    /// Makes a token from 256 random bits of the operating system, which a URL can have in its fragment, and which with
+    /// the URL of a hub on this machine fits into 80 columns.
     ///
     /// # Errors
     /// If the operating system gives no random bytes.
     pub fn generate() -> Result<Token, StoreError> {
         let mut random = [0; RANDOM_BYTES];
         getrandom::fill(&mut random).map_err(|error| StoreError::NoRandomness(error.to_string()))?;
-        Ok(Token(format!("{PREFIX}{}", hex(&random))))
+        Ok(Token(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random))))
     }
 
     /// Returns the token in clear text.
@@ -125,7 +128,7 @@ mod tests {
         let record = token.record("ci", Timestamp::UNIX_EPOCH);
         assert!(record.admits(token.as_str(), Timestamp::MAX));
         assert!(!record.admits("taffrail_", Timestamp::UNIX_EPOCH));
-        assert_eq!(token.as_str().len(), PREFIX.len() + 64);
+        assert_eq!(token.as_str().len(), PREFIX.len() + 43);
         assert_eq!(record.id.len(), 8);
         let expiring = TokenRecord { expires: Some(Timestamp::UNIX_EPOCH), ..record };
         assert!(!expiring.admits(token.as_str(), Timestamp::UNIX_EPOCH));

@@ -16,7 +16,6 @@
 )]
 
 mod ground;
-mod proxy;
 mod real;
 mod simulated;
 mod truth;

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use http::{Method, Request, header};
 use kube::config::KubeConfigOptions;
 use serde_json::Value;
+use taffrail_testkit::proxy::{Line, Proxy};
 
 use crate::Outcome;
 use crate::ground::{Change, Counts, NAMESPACE};
-use crate::proxy::{Line, Proxy};
 
 /// Maximum time of a write; a server may be away.
 const WRITTEN_WITHIN: Duration = Duration::from_secs(5);

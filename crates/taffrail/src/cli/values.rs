@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use jiff::Timestamp;
 use taffrail_apps::trust::FindingCategory;
 use taffrail_object::selector::InvalidSelector;
 use taffrail_object::{LabelSelector, duration};
@@ -32,6 +33,29 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
             Err("a time must be a number and a unit, such as 30s".to_owned())
         }
         None => Err("the time has an unknown unit; use ms, s, m or h".to_owned()),
+    }
+}
+
+/// A past time, as `--at` takes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PastTime {
+    At(Timestamp),
+    /// So long before now.
+    Ago(Duration),
+}
+
+impl PastTime {
+    /// Parses a time in RFC 3339 or a duration. The error is a message for the user.
+    pub(crate) fn parse(text: &str) -> Result<PastTime, String> {
+        // A date has dashes; of what has none only a duration can be meant.
+        match text.parse() {
+            Ok(at) => Ok(PastTime::At(at)),
+            Err(_) if text.contains('-') => {
+                Err("a time must be in RFC 3339, such as 2026-03-01T12:00:00Z, or how long ago, such as 90m"
+                    .to_owned())
+            }
+            Err(_) => duration(text).map(PastTime::Ago),
+        }
     }
 }
 

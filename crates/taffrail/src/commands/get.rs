@@ -1,5 +1,7 @@
 //! `taffrail get`: lists apps, clusters and the objects of apps.
 
+mod past;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufWriter, Write};
 
@@ -44,6 +46,9 @@ pub(crate) fn run(
     source: &mut dyn Source,
     console: &Console,
 ) -> Result<Exit, CommandError> {
+    if let Some(at) = &arguments.at {
+        return past::run(arguments, at, console);
+    }
     check(arguments)?;
     check_orphaned(arguments)?;
     let rows = rows(arguments);

@@ -27,13 +27,13 @@ use crate::source::{self, HubBudget};
 use crate::{phrase, program};
 
 /// Maximum number of entries of one page; a hub sends no more.
-const PAGE: usize = 500;
+pub(super) const PAGE: usize = 500;
 /// Maximum length in bytes of all pages together.
 const MAX_BYTES: usize = 32 << 20;
 /// Maximum number of clusters whose histories are read; the others are counted.
 const MAX_CLUSTERS: usize = 50;
 /// The characters of the names of clusters, apps and cursors that stand for themselves in a URL.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+pub(super) const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Show what happened to an app: the changes of its state, and its syncs, the latest first. Only a hub keeps history.
 #[derive(Debug, Args)]
@@ -366,14 +366,14 @@ fn words(delivery: Delivery, state: &PairState) -> String {
 
 /// Returns what a state says besides status and sync state: its problem, and the last health if that is not what views
 /// showed.
-fn besides(state: &PairState) -> String {
+pub(super) fn besides(state: &PairState) -> String {
     let was = (state.health != state.effective).then(|| format!("was {}", state.health.word()));
     let parts: Vec<&str> = state.problem.as_deref().into_iter().chain(was.as_deref()).collect();
     parts.join("; ")
 }
 
 /// Formats a time to the second, without spaces.
-fn moment(at: Timestamp) -> String {
+pub(super) fn moment(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 

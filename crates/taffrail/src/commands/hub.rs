@@ -18,9 +18,8 @@ use taffrail_hub::store::Token;
 use taffrail_observe::FleetMembers;
 
 use data::{BackupArguments, DataArguments, RestoreArguments, retain};
-#[cfg(feature = "demo")]
-pub(crate) use process::LoopbackHub;
-use process::{HubProcess, Keeping, Socket};
+use process::{Answering, HubProcess, Keeping};
+pub(crate) use process::{LoopbackHub, Socket};
 
 use crate::cli::SourceArguments;
 use crate::command_error::{CommandError, Exit, written};
@@ -32,7 +31,7 @@ use crate::say;
 use crate::source::members;
 
 /// Time after which a followed cluster that has not answered yet counts as unreachable.
-const PATIENCE: Duration = Duration::from_secs(15);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Follow clusters, and answer questions about all of them by HTTP.
 #[derive(Debug, Args)]
@@ -99,18 +98,8 @@ struct ServeArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "tls_cert_file")]
     host: Vec<String>,
 
-    /// Follow, besides the clusters of the selected contexts (see --context), those named in Secrets there: argocd, in
-    /// cluster Secrets of Argo CD; flux, in kubeconfig Secrets that Kustomizations and HelmReleases name; capi, in
-    /// kubeconfig Secrets of Cluster API; kubeconfig adds none
-    #[arg(
-        long,
-        value_name = "LIST",
-        value_delimiter = ',',
-        value_enum,
-        default_value = "kubeconfig",
-        help_heading = "Clusters"
-    )]
-    clusters_from: Vec<ClusterOrigin>,
+    #[command(flatten)]
+    origins: OriginArguments,
 
     #[command(flatten)]
     data: DataArguments,
@@ -119,13 +108,37 @@ struct ServeArguments {
     #[arg(long, value_name = "TIME", value_parser = retain, default_value = "30d")]
     retain: Duration,
 
+    /// Take each observation for one of this moment, however old it is: then `cargo xtask bench faults` must find
+    /// clusters that are wrongly shown as well
+    #[arg(long, hide = true)]
+    zero_ages: bool,
+
     #[command(flatten)]
     clusters: ClusterArguments,
 }
 
+/// The arguments that say from where a hub takes the clusters that it follows.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Clusters")]
+pub(crate) struct OriginArguments {
+    /// Follow, besides the clusters of the selected contexts (see --context), those named in Secrets there: argocd, in
+    /// cluster Secrets of Argo CD; flux, in kubeconfig Secrets that Kustomizations and HelmReleases name; capi, in
+    /// kubeconfig Secrets of Cluster API; kubeconfig adds none [default: of `ui` all, of `hub serve` kubeconfig]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_enum)]
+    clusters_from: Option<Vec<ClusterOrigin>>,
+}
+
+impl OriginArguments {
+    /// Returns the tools whose Secrets name clusters to follow: those of the arguments, else those of `usual`.
+    pub(crate) fn tools(&self, usual: &[ClusterOrigin]) -> Vec<ClusterSecretTool> {
+        let origins = self.clusters_from.as_deref().unwrap_or(usual);
+        origins.iter().filter_map(|origin| origin.tool()).collect()
+    }
+}
+
 /// The places from which a hub takes the clusters that it follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ClusterOrigin {
+pub(crate) enum ClusterOrigin {
     /// The selected contexts of the kubeconfig, which are always followed
     Kubeconfig,
     /// The cluster Secrets of Argo CD
@@ -215,9 +228,10 @@ async fn follow_and_serve(
         }
     };
     let address = socket.address;
-    let tools = arguments.clusters_from.iter().filter_map(|origin| origin.tool()).collect();
+    let tools = arguments.origins.tools(&[]);
     let keeping = store.map(|store| Keeping { store, retain: arguments.retain });
-    let hub = HubProcess::start(members, tools, source, socket, access, tls, keeping).await?;
+    let answering = Answering { socket, access, tls };
+    let hub = HubProcess::start(members, tools, source, !arguments.zero_ages, answering, keeping).await?;
     let host = match arguments.host.first().filter(|_| token.is_none()) {
         // The last one of a name has the port at which the hub listens.
         Some(first) => hosts(std::slice::from_ref(first), port).pop().unwrap_or_default(),
@@ -256,6 +270,7 @@ fn tell(console: &Console, host: &str, token: Option<&Token>, clusters: usize) -
             let token = printable(token.as_str());
             say!(out, "ask it with: TAFFRAIL_HUB_TOKEN={} taffrail get apps --hub {}", token, url)?;
             say!(out, "or with: curl -H 'Authorization: Bearer {}' {}/api/v1/apps", token, url)?;
+            say!(out, "or in a browser: {}/#{}", url, token)?;
         }
         None => say!(out, "ask it with: taffrail get apps --hub {} --hub-token-file FILE", url)?,
     }

@@ -27,6 +27,8 @@ pub(crate) mod rules;
 pub(crate) mod status;
 pub(crate) mod tree;
 pub(crate) mod trust;
+#[cfg(feature = "hub")]
+pub(crate) mod ui;
 pub(crate) mod verbs;
 pub(crate) mod wait;
 pub(crate) mod watch;
@@ -53,6 +55,8 @@ use logs::LogsArguments;
 use overview::OverviewArguments;
 use rules::RulesArguments;
 use status::{StatusArguments, StatusOutput};
+#[cfg(feature = "hub")]
+use ui::UiArguments;
 use verbs::{ReconcileArguments, ResumeArguments, SuspendArguments};
 use wait::WaitArguments;
 
@@ -136,6 +140,8 @@ commands! {
     History(HistoryArguments),
     Logs(LogsArguments),
     Overview(OverviewArguments),
+    #[cfg(feature = "hub")]
+    Ui(UiArguments),
     Trust(TrustArguments),
     Status(StatusArguments),
     Wait(WaitArguments),
@@ -196,6 +202,10 @@ impl Command {
                 let clusters = arguments.clusters_mut()?;
                 return Some((&mut clusters.context, &mut clusters.trust));
             }
+            #[cfg(feature = "hub")]
+            Command::Ui(UiArguments { clusters, .. }) => {
+                return Some((&mut clusters.context, &mut clusters.trust));
+            }
             Command::History(_) | Command::Config(_) | Command::Completion(_) => return None,
             #[cfg(feature = "demo")]
             Command::Demo(_) => return None,
@@ -204,7 +214,8 @@ impl Command {
     }
 
     /// Returns true if the command may run until it is interrupted or a condition is met, and redraws or adds to its
-    /// output meanwhile: with `-w` or `-f`, and for `wait`, `demo`, `hub` and a live `overview`.
+    /// output meanwhile: with `-w` or `-f`, and for `wait`, `demo`, `hub`, `ui` and a live
+    /// `overview`.
     pub(crate) fn watches(&self) -> bool {
         match self {
             Command::Explain(ExplainArguments { view, .. })
@@ -220,7 +231,7 @@ impl Command {
             #[cfg(feature = "demo")]
             Command::Demo(_) => true,
             #[cfg(feature = "hub")]
-            Command::Hub(_) => true,
+            Command::Hub(_) | Command::Ui(_) => true,
             Command::Reconcile(_)
             | Command::Suspend(_)
             | Command::Resume(_)
@@ -249,7 +260,7 @@ impl Command {
             #[cfg(feature = "demo")]
             Command::Demo(_) => false,
             #[cfg(feature = "hub")]
-            Command::Hub(_) => false,
+            Command::Hub(_) | Command::Ui(_) => false,
             Command::Status(arguments) => {
                 !matches!(arguments.output, StatusOutput::Jsonl | StatusOutput::Name)
             }

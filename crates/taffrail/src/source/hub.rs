@@ -115,6 +115,12 @@ pub(crate) fn get<A: DeserializeOwned>(
     {
         return Err(CommandError::usage(detail).maybe_hint(hint));
     }
+    if sent.status == StatusCode::BAD_REQUEST
+        && let Ok(HttpProblem { detail, hint, .. }) = serde_json::from_slice(&sent.bytes)
+    {
+        let refused = CommandError::unreadable(format!("the hub refuses the question: {detail}"));
+        return Err(refused.maybe_hint(hint));
+    }
     understood(url, &sent)?.map_err(|error| failed(url, &error))
 }
 

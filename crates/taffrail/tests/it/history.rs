@@ -8,7 +8,7 @@ use snapbox::str;
 use taffrail_sim::Trouble;
 
 use super::fake_hub::{FakeHub, send_json};
-use super::hub::{Hub, ask_until};
+use super::hub::{Hub, ask_until, wait_for};
 use super::served::Served;
 use super::{Answer, assert_shown, logs, run, taffrail};
 
@@ -142,8 +142,8 @@ fn history_shows_the_changes_and_syncs_of_an_app() {
     }
 }
 
-/// The history of an app as JSON: with more entries than asked for, of an app whose cluster went dark, and of one that
-/// is gone.
+/// The history of an app as JSON: with more entries than asked for, and of an app whose cluster went dark; and the apps
+/// of a past time.
 pub(super) fn samples() -> Vec<Answer> {
     let kept = Kept::start(&["eu"]);
     kept.sync(0);
@@ -160,7 +160,10 @@ pub(super) fn samples() -> Vec<Answer> {
     kept.served.clusters[0].trouble(Trouble::Unreachable);
     let dark = kept.ask_until(&json, |answer| answer.json()["items"][0]["missing"][0]["since"].is_string());
     assert_eq!(dark.code, 3, "{}", dark.stderr);
-    vec![whole, page, dark]
+    kept.hub.until_saved();
+    let past = kept.ask(&["get", "apps", "-o", "json", "--at", &Timestamp::now().to_string()]);
+    assert_eq!(past.code, 3, "{}", past.stderr);
+    vec![whole, page, dark, past]
 }
 
 #[test]
@@ -172,6 +175,110 @@ fn history_of_an_app_that_is_gone_needs_its_full_name() {
         answer.stdout.contains(" gone ")
     });
     assert_eq!(gone.code, 0, "{}", gone.stderr);
+}
+
+#[test]
+fn apps_at_a_past_time_are_asked_of_a_hub_alone() {
+    let url = "http://127.0.0.1:1#none";
+    let of_hub = |arguments: &[&str]| taffrail(&[arguments, &["--hub", url]].concat(), "");
+    let alone = taffrail(&["get", "apps", "--at", "2h"], "");
+    assert_eq!((alone.code, &*alone.stdout), (2, ""));
+    assert_shown(
+        &alone.stderr,
+        str![[r#"
+error: --at needs --hub: only a hub knows what was
+ hint: name a hub with --hub URL; `taffrail hub serve` starts one, and prints its URL
+
+"#]],
+    );
+    for (arguments, why) in [
+        (&["get", "clusters", "--at", "2h"][..], "--at applies to apps"),
+        (&["get", "apps", "--at", "2h", "-w"], "cannot be used with"),
+        (&["get", "apps", "--at", "2h", "--exit-status"], "cannot be used with"),
+        (&["get", "apps", "--at", "2h", "-l", "team=web"], "cannot be used with"),
+        (&["get", "apps", "--at", "2h", "--problems=sync"], "history does not keep it"),
+        (&["get", "apps", "--at", "2h", "--sort", "since"], "history does not keep it"),
+        (&["get", "apps", "--at", "2h", "--columns", "name,objects"], "column 'objects' does not apply"),
+        (&["get", "apps", "--at", "9999-01-01T00:00:00Z"], "is in the future"),
+        (&["get", "apps", "--at", "2026-03-01"], "a time must be in RFC 3339"),
+        (&["get", "apps", "--at", "2y"], "the time has an unknown unit"),
+    ] {
+        let refused = of_hub(arguments);
+        assert_eq!((refused.code, &*refused.stdout), (2, ""), "{arguments:?} {}", refused.stderr);
+        assert!(refused.stderr.contains(why), "{arguments:?} {}", refused.stderr);
+    }
+}
+
+#[test]
+fn apps_are_shown_as_they_were_and_unknown_where_nothing_was_recorded() {
+    let kept = Kept::start(&["eu", "us"]);
+    let failed = Timestamp::now().to_string();
+    kept.mend(0);
+    let until = |effective: &str| {
+        let is_so = |list: &Value| list["items"][0]["effective"] == effective;
+        wait_for(&kept.hub, "/api/v1/apps?cluster=eu", is_so);
+        kept.hub.until_saved();
+    };
+    until("Current");
+    let mended = Timestamp::now().to_string();
+    let before = kept.ask(&["get", "apps", "--at", &failed]);
+    assert_eq!(before.code, 0, "{}", before.stderr);
+    let moment = failed.split('.').next().unwrap();
+    assert_eq!(before.stderr, format!("As of {moment}Z, by the history of the hub.\n"));
+    assert_shown(
+        &before.stdout,
+        str![[r#"
+CLUSTER   NAMESPACE     NAME   DELIVERY   STATUS   SYNC      MESSAGE
+eu        flux-system   shop   ks         Failed   Unknown   -
+us        flux-system   shop   ks         Failed   Unknown   -
+
+"#]],
+    );
+    let after = kept.ask(&["get", "apps", "--at", &mended]);
+    assert_shown(
+        &after.stdout,
+        str![[r#"
+CLUSTER   NAMESPACE     NAME   DELIVERY   STATUS   SYNC      MESSAGE
+eu        flux-system   shop   ks         Ready    Unknown   source not found
+us        flux-system   shop   ks         Failed   Unknown   -
+
+"#]],
+    );
+    let narrowed =
+        kept.ask(&["get", "apps", "us/flux-kustomization/flux-system/shop", "--at", &mended, "-o", "name"]);
+    assert_eq!(narrowed.stdout, "us/flux-kustomization/flux-system/shop\n", "{}", narrowed.stderr);
+    let none = kept.ask(&["get", "apps", "--status", "Ready", "--at", &failed]);
+    assert_eq!((none.code, &*none.stdout), (0, ""), "{}", none.stderr);
+    assert!(none.stderr.ends_with("No apps found.\n"), "{}", none.stderr);
+    let unknown = kept.ask(&["get", "apps", "moon", "--at", &failed]);
+    assert_eq!((unknown.code, &*unknown.stdout), (2, ""), "{}", unknown.stderr);
+    assert!(unknown.stderr.starts_with("error: there was no app 'moon' at "), "{}", unknown.stderr);
+
+    // A cluster that nobody observed is not green.
+    kept.served.clusters[0].trouble(Trouble::Unreachable);
+    until("Unknown");
+    let dark = kept.ask(&["get", "apps", "--at", &Timestamp::now().to_string()]);
+    assert_eq!(dark.code, 3, "{}", dark.stderr);
+    assert_shown(
+        &dark.stdout,
+        str![[r#"
+CLUSTER   NAMESPACE     NAME   DELIVERY   STATUS    SYNC      MESSAGE
+eu        flux-system   shop   ks         Unknown   Unknown   lost; was Ready
+us        flux-system   shop   ks         Failed    Unknown   -
+
+"#]],
+    );
+    assert!(dark.stderr.contains("error: eu: the cluster was not observed then\n"), "{}", dark.stderr);
+    // Before the hub ran, nothing is known at all.
+    let early = kept.ask(&["get", "apps", "--at", "24h"]);
+    assert_eq!((early.code, &*early.stdout), (3, ""), "{}", early.stderr);
+    assert!(
+        early.stderr.starts_with(
+            "error: the hub refuses the question: parameter 'at': the hub keeps no history before "
+        ),
+        "{}",
+        early.stderr
+    );
 }
 
 /// The answer of a hub about an app in one cluster, and a page of its history.

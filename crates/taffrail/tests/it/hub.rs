@@ -35,7 +35,7 @@ impl Hub {
         let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut line = || lines.next().unwrap().unwrap();
-        let (first, second, third) = (line(), line(), line());
+        let (first, second, third, fourth) = (line(), line(), line(), line());
         let noun = if clusters == 1 { "cluster" } else { "clusters" };
         let address = first
             .strip_prefix(&format!("follows {clusters} {noun}, and answers at http://"))
@@ -47,6 +47,7 @@ impl Hub {
         assert_eq!(second, format!("ask it with: {by_hand}"));
         let by_curl = format!("curl -H 'Authorization: Bearer {token}' http://{address}/api/v1/apps");
         assert_eq!(third, format!("or with: {by_curl}"));
+        assert_eq!(fourth, format!("or in a browser: http://{address}/#{token}"));
         Hub { child, address, token }
     }
 
@@ -171,7 +172,7 @@ fn a_hub_shows_the_rows_of_the_direct_answer() {
 }
 
 /// Waits until `is_so` holds for the list.
-fn wait_for(hub: &Hub, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+pub(super) fn wait_for(hub: &Hub, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     let began = Instant::now();
     loop {
         let list = hub.list(path);
@@ -323,6 +324,37 @@ fn a_view_goes_on_as_the_hub_tells_of_changes_and_after_the_hub_was_restarted() 
     std::fs::write(&token, &hub.token).unwrap();
     served.clusters[0].apply(watch::app(1, 2)).unwrap();
     going.until_line("the change after the restart", is_of("Ready"));
+}
+
+#[test]
+fn ui_serves_the_page_and_its_url_asks_the_hub() {
+    let demo = Demo::start(&["--skip", "60s", "--hold"]);
+    let kubeconfig = demo.kubeconfig().to_str().unwrap();
+    let all = ["ui", "--all-contexts", "--kubeconfig", kubeconfig, "--listen", "127.0.0.1:0"];
+    let mut child = command(&all).stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "follows 12 clusters; open this URL in a browser:");
+    let url = lines.next().unwrap().unwrap();
+    let url = url.strip_prefix("  ").unwrap();
+    let (address, token) = url.strip_prefix("http://").unwrap().split_once("/#").unwrap();
+    let hub = Hub { child, address: address.to_owned(), token: token.to_owned() };
+    let (status, page) = hub.get("/", "Accept: text/html\r\n");
+    assert!(status == 200 && page.contains("<!doctype html>"), "{status} {page}");
+    ask_until(&["get", "clusters", "-o", "json", "--hub", url], |answer| {
+        let list = serde_json::from_str::<Value>(&answer.stdout);
+        list.is_ok_and(|list| list["items"].as_array().is_some_and(|items| items.len() == 12))
+    });
+}
+
+#[test]
+fn ui_serves_this_machine_alone() {
+    let answer = taffrail(&["ui", "--listen", "0.0.0.0:0"], "");
+    assert_eq!(
+        answer.stderr,
+        "error: other machines can reach 0.0.0.0:0, and 'taffrail ui' serves this one alone\n \
+         hint: use --listen 127.0.0.1:PORT, or 'taffrail hub serve', which serves by TLS\n"
+    );
+    assert_eq!(answer.code, 2);
 }
 
 #[test]

@@ -299,6 +299,32 @@ home/argocd/forged   Ready    2/2    v1.36.3   the cluster reports the identity 
         .map(|row| format!("{} {}", row["name"].as_str().unwrap(), row["apps"]))
         .collect();
     assert_eq!(ids, ["home 0", "home/argocd/forged 2", "first 1"], "{list:#}");
+    // One that comes while the first is known, and goes again, changes no row of the first either.
+    let of_first = || {
+        let mut rows = hub.0.list("/api/v1/apps?cluster=first")["items"].clone();
+        for row in rows.as_array_mut().unwrap() {
+            // The time of the last observation moves on.
+            for freshness in ["/freshness", "/sync/freshness"] {
+                row.pointer_mut(freshness).unwrap()["observedAt"].take();
+            }
+        }
+        let changes = hub.0.list("/api/v1/changes?cluster=first")["items"].clone();
+        (rows, changes)
+    };
+    let before = of_first();
+    assert_eq!(before.0[0]["name"], "of-first", "{before:?}");
+    forged.apply(settings("even-more")).unwrap();
+    assert!(forged.delete("v1", "ConfigMap", "default", "of-first"));
+    until_apps(&hub, "home/argocd/forged", &["even-more", "more"]);
+    assert!(stage.home.delete("v1", "Secret", "argocd", "forged"));
+    let began = Instant::now();
+    while listed(&hub.0).len() > 2 {
+        assert!(began.elapsed() < SHOWN, "{:?}", listed(&hub.0));
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    stage.home.apply(argo_secret_of("forged", &forged, &forged.admin())).unwrap();
+    until_apps(&hub, "home/argocd/forged", &["even-more", "more"]);
+    assert_eq!(of_first(), before);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 
 /// Writes `ca.crt`, `tls.crt`, `tls.key`, `sa.key` and `sa.pub`, and the files that `openssl` makes besides, into a
 /// folder; `name` is part of the names in both certificates.
-pub(super) fn write(folder: &Path, name: &str) -> Result<()> {
+pub(crate) fn write(folder: &Path, name: &str) -> Result<()> {
     let curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
     let authority = format!("/CN={name} certificate authority");
     let mut root =

@@ -15,7 +15,7 @@
 //! # }
 //! ```
 
-mod certificates;
+pub(crate) mod certificates;
 mod clients;
 mod cluster;
 mod crash;
@@ -25,6 +25,7 @@ mod process;
 mod programs;
 mod record;
 mod state;
+mod store;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -10,6 +10,7 @@ mod apps;
 mod cluster;
 mod compute;
 mod dump;
+mod faults;
 mod hub;
 mod measure;
 mod objects;
@@ -39,6 +40,7 @@ pub(crate) enum Bench {
     Rules(rules::Rules),
     Wait(wait::Wait),
     Soak(soak::Soak),
+    Faults(faults::Faults),
 }
 
 impl Bench {
@@ -53,6 +55,7 @@ impl Bench {
             Bench::Rules(bench) => bench.run(),
             Bench::Wait(bench) => bench.run(),
             Bench::Soak(bench) => bench.run(),
+            Bench::Faults(bench) => bench.run(),
         }
     }
 }

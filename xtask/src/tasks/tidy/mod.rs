@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: checks of the architecture that the compiler does not make.
 
+mod page;
 mod shape;
 
 use std::collections::BTreeSet;
@@ -134,6 +135,7 @@ impl Tidy {
         pure_crates(&mut faults)?;
         without_features(&mut faults);
         shape(&mut faults)?;
+        page::check(&mut faults)?;
         for fault in &faults {
             println!("  {fault}");
         }

@@ -462,3 +462,34 @@ fn apps_of_others_leave_room_for_those_of_the_cluster() {
     take(&mut hub, 3, Content::Changes { changed: vec![guest(MAX_APPS)], gone });
     assert_eq!((hub.apps().count(), hub.refused()), (MAX_APPS + 1, 1));
 }
+
+#[test]
+fn a_snapshot_changes_only_what_differs() {
+    let mut hub = Received::restored(cluster(), 0, ClusterReport::default(), None);
+    let body = |number, health| half(number, health, 0).body;
+    for number in 0..3 {
+        hub.restore(app(number), body(number, Status::Current), seconds(0));
+    }
+    hub.reopen();
+    let restored = Arc::clone(&hub.observed(&app(0)).unwrap().body);
+    let lost = NotLive { state: FreshnessState::Lost, age: Some(seconds(20)) };
+    let mut dark = half(3, Status::Current, 4);
+    let HalfBody::Observed(observed) = &mut dark.body else { unreachable!() };
+    observed.not_live = Some(lost);
+    let snapshot = |halves| Content::Snapshot { buckets: u64::MAX, part: 0, is_last: true, halves };
+    let halves = || vec![half(0, Status::Current, 1), half(1, Status::Failed, 2), dark.clone()];
+    let outcome = take(&mut hub, 1, snapshot(halves()));
+    assert_eq!(outcome.changed, [app(2), app(1), app(3)]);
+    let kept = hub.observed(&app(0)).unwrap();
+    assert!(Arc::ptr_eq(&kept.body, &restored), "the equal half is held twice");
+    assert_eq!(kept.received, seconds(1));
+    let mut digest = Buckets::default();
+    halves().iter().for_each(|half| digest.toggle(half.fingerprint));
+    assert_eq!(
+        take(&mut hub, 2, Content::Digest(digest)).resend,
+        0,
+        "the fingerprints are not those of the source"
+    );
+    // The age of an observation that is not live counts from its receipt.
+    assert_eq!(take(&mut hub, 3, snapshot(halves())).changed, [app(3)]);
+}

@@ -146,7 +146,8 @@ async fn token_is_exchanged_for_a_session_that_counts_only_for_the_own_page() {
         session(token.as_str()).await;
     }
     assert_eq!(status(&router, &with(Some("same-origin"))).await, 401);
-    for body in ["", "{}", "[]", "{\"token\": 1}"] {
+    let listed = json!([token.as_str()]).to_string();
+    for body in ["", "{}", "[]", "{\"token\": 1}", &listed] {
         let (got, _) = ask(&router, Method::POST, "/api/v1/session", &[HOST], body).await;
         assert_eq!(got.status, 400, "{body}");
     }
@@ -322,4 +323,51 @@ async fn strangers_who_send_slowly_take_no_place_of_readers() {
     assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE);
     let bearer = format!("Bearer {}", token.as_str());
     assert_eq!(status(&router, &[HOST, ("authorization", &bearer)]).await, 200);
+}
+
+/// Every operation of the OpenAPI document, and every method that a path does not have.
+#[tokio::test]
+async fn every_path_refuses_strangers_and_methods_that_it_does_not_have() {
+    let (router, token) = loopback();
+    let bearer = format!("Bearer {}", token.as_str());
+    let wrong = format!("Bearer taffrail_{}", "0".repeat(64));
+    let (right, wrong) = (("authorization", &*bearer), ("authorization", &*wrong));
+    let refused = async |method: &Method, path: &str, headers: &[(&str, &str)], status: u16| {
+        let (got, answered) = ask(&router, method.clone(), path, headers, "").await;
+        assert_eq!(
+            (got.status.as_u16(), &*got.content_type),
+            (status, "application/problem+json"),
+            "{method} {path} {headers:?}"
+        );
+        answered
+    };
+    let document = crate::http::openapi::document();
+    let mut operations = 0;
+    for (path, methods) in document["paths"].as_object().unwrap() {
+        let real = path.replace("{cluster}/{delivery}/{namespace}/{name}", "eu-1/ks/shop/web");
+        let has = |method: &Method| methods.get(method.as_str().to_ascii_lowercase()).is_some();
+        for method in [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS]
+        {
+            if !has(&method) {
+                let answered = refused(&method, &real, &[HOST, right], 405).await;
+                let allowed = if has(&Method::POST) { "POST" } else { "GET,HEAD" };
+                assert_eq!(answered["allow"], allowed, "{method} {path}");
+                continue;
+            }
+            operations += 1;
+            // Probes tell nothing of the fleet, and do not know the name of the hub.
+            if ["/healthz", "/readyz"].contains(&&**path) {
+                continue;
+            }
+            refused(&method, &real, &[("host", "evil.example.com:7070"), right], 403).await;
+            refused(&method, &real, &[HOST, ("origin", "http://evil.example.com"), right], 403).await;
+            refused(&method, &real, &[HOST, ("origin", "null"), right], 403).await;
+            // The token that opens a session is in the body.
+            if path != "/api/v1/session" {
+                refused(&method, &real, &[HOST], 401).await;
+                refused(&method, &real, &[HOST, wrong], 401).await;
+            }
+        }
+    }
+    assert_eq!(operations, 14);
 }

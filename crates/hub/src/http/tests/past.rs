@@ -215,3 +215,33 @@ async fn past_matrix_is_bounded_by_its_own_columns() {
     assert_eq!((length("columns"), length("rows")), (2_100, 1_000_000 / 2_100));
     assert!(matrix["next"].is_string());
 }
+
+/// History keeps apps: that a cluster has none in it does not mean that it had none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_history_does_not_hold_is_missing_from_answers_for_a_past_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open_quick(&folder.path().join("hub.db"), None).await.unwrap();
+    let fleet = SampleFleet::restored(None, &store).await;
+    let fleet = fleet.with("eu-1", &[("shop/web", Status::Current, "")]).with("empty", &[]);
+    fleet.open("never-read", "observer");
+    fleet.index.publish();
+    save(&fleet, &store).await;
+    fleet.pass(10);
+    // Its first app is seen after the time that is asked for.
+    let fleet = fleet.with("late", &[("shop/web", Status::Current, "")]);
+    save(&fleet, &store).await;
+    let past = Past::of(fleet, store, folder);
+    let missing = async |query: &str| {
+        let got = past.fetch(&format!("/api/v1/apps?at={}{query}", past.ago(5))).await;
+        let missing = got.body["missing"].as_array().unwrap_or_else(|| panic!("{got:?}"));
+        let named =
+            missing.iter().map(|it| format!("{} {}", it["cluster"], it["reason"])).collect::<Vec<_>>();
+        (got.body["state"].clone(), got.body["clusters"].clone(), named.join(", ").replace('"', ""))
+    };
+    let all = "never-read NotRecorded, late NotRecorded".to_owned();
+    assert_eq!(missing("").await, (json!("partial"), json!(3), all));
+    assert_eq!(missing("&cluster=eu-1").await, (json!("complete"), json!(1), String::new()));
+    assert_eq!(missing("&cluster=empty").await, (json!("complete"), json!(0), String::new()));
+    let unknown = (json!("partial"), json!(0), "mars NotRecorded".to_owned());
+    assert_eq!(missing("&cluster=mars").await, unknown);
+}

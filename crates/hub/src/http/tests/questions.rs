@@ -10,6 +10,7 @@ use taffrail_api::question::{
 };
 
 use super::*;
+use crate::http::guard::{LOGS, QUESTIONS};
 use crate::http::openapi::{document, faults};
 use crate::{Ask, AskError, Asking, AskingLogs, LogBounds};
 
@@ -144,4 +145,49 @@ async fn what_cannot_be_answered_is_refused_with_the_reason() {
     assert_eq!(got.body["detail"], busy);
     let got = post(&open_router(&fleet()), &json!({ "view": "apps" })).await;
     assert_eq!(got.status, StatusCode::NOT_FOUND, "a hub without clusters of its own answers no views");
+}
+
+#[test]
+fn fields_of_a_question_may_be_left_out_as_the_openapi_document_says() {
+    let document = document();
+    let checked = |schema: &str, question: Value| {
+        faults(&document, &json!({ "$ref": format!("#/components/schemas/{schema}") }), &question, schema)
+    };
+    for view in ["apps", "clusters", "resources", "events", "trust", "overview"] {
+        let question = json!({ "view": view });
+        let read = serde_json::from_value::<ViewQuestion>(question.clone());
+        let found = checked("ViewQuestion", question);
+        assert_eq!((read.is_ok(), found), (true, Vec::new()), "{view}");
+    }
+    // What is a set may be given with repetitions.
+    let filter = json!({ "problems": ["sync", "sync"] });
+    let question = json!({ "view": "apps", "rows": { "filter": filter } });
+    assert!(serde_json::from_value::<ViewQuestion>(question).is_ok());
+    let filter = document.pointer("/components/schemas/Filter/properties/problems").unwrap();
+    assert!(!filter.to_string().contains("uniqueItems"), "{filter}");
+    let question = json!({ "what": "shop" });
+    assert!(serde_json::from_value::<LogsQuestion>(question.clone()).is_ok());
+    assert_eq!(checked("LogsQuestion", question), [""; 0]);
+}
+
+/// Lists in place of objects have no names that say what their values mean.
+#[tokio::test]
+async fn questions_with_a_list_in_place_of_an_object_are_refused() {
+    let (router, asker) = asked(Limits::default());
+    for (path, body) in [
+        (QUESTIONS, json!(["apps"])),
+        (QUESTIONS, json!({ "view": "apps", "rows": [] })),
+        (QUESTIONS, json!({ "view": "resources", "rows": { "filter": [null, null] } })),
+        (QUESTIONS, json!({ "view": "trust", "apps": ["shop", []] })),
+        (LOGS, json!(["shop"])),
+    ] {
+        let request = http::Request::post(path).body(Body::from(body.to_string())).unwrap();
+        let got = send(&router, request).await;
+        assert_eq!(
+            (got.status.as_u16(), &*got.content_type),
+            (400, "application/problem+json"),
+            "{body} {got:?}"
+        );
+    }
+    assert!(asker.asked.lock().unwrap().is_empty());
 }

@@ -8,6 +8,7 @@ mod samples;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
+use futures::StreamExt as _;
 use jiff::Timestamp;
 
 pub(crate) use history::*;
@@ -72,16 +73,12 @@ fn limit(limit: usize) -> PageQuery {
 
 /// Reads all pairs in pages of `size`, ordered by their identities.
 pub(crate) async fn all_pairs(store: &impl Store, size: usize) -> Vec<PairRecord> {
-    let mut query = limit(size);
     let mut found = Vec::new();
-    loop {
-        let page = store.pairs(query.clone()).await.unwrap();
+    let mut pages = store.pairs(NonZeroUsize::new(size).unwrap());
+    while let Some(page) = pages.next().await {
+        let page = page.unwrap();
         assert!(page.pairs.len() <= size && page.unreadable == 0);
         found.extend(page.pairs);
-        match page.next {
-            Some(next) => query = query.next(next),
-            None => break,
-        }
     }
     found.sort_by(|a, b| a.id.cmp(&b.id));
     found

@@ -7,6 +7,7 @@
 mod codes;
 mod error;
 mod files;
+mod pairs;
 mod read;
 mod retention;
 mod save;
@@ -18,18 +19,19 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use futures::FutureExt as _;
+use futures::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection, SqlitePool};
 
 use super::{
     Answer, Batch, ClusterRecord, DroppedHistory, HistoryEntry, HistoryRange, Page, PageQuery, PairId,
-    PairPage, PairState, Store, StoreError, StoreHealth, TokenRecord,
+    PairPages, PairState, Store, StoreError, StoreHealth, TokenRecord,
 };
 pub use error::OpenError;
 use error::failed;
@@ -222,12 +224,8 @@ impl Store for SqliteStore {
         self.writer.ask(|reply| Command::Write { batch: Box::new(batch), reply }).boxed()
     }
 
-    fn pairs(&self, page: PageQuery) -> Answer<'_, PairPage> {
-        async move {
-            let mut reading = self.readers.begin().await.map_err(failed("read pairs"))?;
-            read::pairs(&mut reading, &page).await
-        }
-        .boxed()
+    fn pairs(&self, page: NonZeroUsize) -> PairPages<'_> {
+        pairs::read(self.readers.clone(), page).boxed()
     }
 
     fn clusters(&self) -> Answer<'_, Vec<ClusterRecord>> {

@@ -1,4 +1,4 @@
-//! Reads of pairs, clusters and history.
+//! Reads of clusters and history.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,102 +7,54 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use sqlx::SqliteConnection;
 use taffrail_api::AppName;
-use taffrail_api::report::{AppId, DeclaredHalf, ObservedHalf};
-use taffrail_apps::{ClusterId, Sync};
-use taffrail_status::rollup::Counts;
+use taffrail_api::report::AppId;
+use taffrail_apps::ClusterId;
 
 use super::codes::{day, delivery, delivery_code, micros, status, sync_result, sync_state, time};
 use super::error::failed;
-use super::save::Detail;
 use super::texts::{self, Texts};
 use crate::store::{
-    ClusterRecord, Cursor, HistoryEntry, HistoryRange, Page, PageQuery, PairId, PairPage, PairRecord,
-    PairState, PairTransition, SavedHalf, StoreError, SyncRecord,
+    ClusterRecord, Cursor, HistoryEntry, HistoryRange, Page, PageQuery, PairId, PairState, PairTransition,
+    StoreError, SyncRecord,
 };
-
-/// The number of columns that identify a pair: text ids of cluster, home, namespace and name, and the code of the
-/// delivery.
-const IDENTITY: usize = 5;
-
-/// Reads a page of pairs with their halves. The cursor is the id of a pair.
-pub(super) async fn pairs(
-    connection: &mut SqliteConnection,
-    page: &PageQuery,
-) -> Result<PairPage, StoreError> {
-    // One array of JSON costs less than many rows.
-    let found: String = sqlx::query_scalar(
-        "SELECT json_group_array(json_array(json_array(cluster, home, namespace, name, delivery, pair, declared_received,
-             key, target, sync, desired, attempted, applied, last_success, suspended, source, labels, message,
-             observed_received, health, current, in_progress, failed, terminating, not_found, unknown, unconfirmed),
-             detail) ORDER BY pair)
-         FROM (SELECT * FROM summaries s JOIN pairs p ON p.id = s.pair LEFT JOIN details USING (pair)
-             WHERE s.pair > ?1 ORDER BY s.pair LIMIT ?2)",
-    )
-    .bind(number_of(page)?)
-    .bind(limit(page))
-    .fetch_one(&mut *connection)
-    .await
-    .map_err(failed("read pairs"))?;
-    let rows: Vec<(Columns, Option<String>)> = serde_json::from_str(&found)
-        .map_err(|error| StoreError::damaged(format!("the rows of pairs have other columns: {error}")))?;
-    let mut ids = Vec::new();
-    for (row, _) in &rows {
-        for column in [0, 1, 2, 3].into_iter().chain([2, 3, 5, 6, 7, 10, 11, 12].map(|it| it + IDENTITY)) {
-            ids.extend(row.maybe(column)?);
-        }
-    }
-    let texts = Texts::read(connection, ids).await?;
-    let next = match rows.last() {
-        Some((last, _)) if rows.len() >= page.limit.get() => Some(Cursor(last.number(IDENTITY)?.to_string())),
-        _ => None,
-    };
-    let mut found = PairPage { pairs: Vec::with_capacity(rows.len()), unreadable: 0, next };
-    for (row, detail) in &rows {
-        match pair_record(row, detail.as_deref(), &texts)? {
-            Some(pair) => found.pairs.push(pair),
-            None => found.unreadable += 1,
-        }
-    }
-    Ok(found)
-}
 
 /// The columns of a row, which SQLite returns as one JSON array.
 #[derive(Deserialize)]
-struct Columns(Vec<Option<i64>>);
+pub(super) struct Columns(Vec<Option<i64>>);
 
 impl Columns {
-    fn all(rows: Vec<String>) -> Result<Vec<Columns>, StoreError> {
+    pub(super) fn all(rows: Vec<String>) -> Result<Vec<Columns>, StoreError> {
         let numbers = |row: String| serde_json::from_str(&row).map(Columns);
         let rows: Result<_, _> = rows.into_iter().map(numbers).collect();
         rows.map_err(|error| StoreError::damaged(format!("a row is not made of numbers: {error}")))
     }
 
-    fn number(&self, column: usize) -> Result<i64, StoreError> {
+    pub(super) fn number(&self, column: usize) -> Result<i64, StoreError> {
         self.maybe(column)?
             .ok_or_else(|| StoreError::damaged(format!("a row has no value in column {column}")))
     }
 
-    fn maybe(&self, column: usize) -> Result<Option<i64>, StoreError> {
+    pub(super) fn maybe(&self, column: usize) -> Result<Option<i64>, StoreError> {
         let found = self.0.get(column).copied();
         found.ok_or_else(|| StoreError::damaged(format!("a row has no column {column}")))
     }
 
-    fn count(&self, column: usize) -> Result<usize, StoreError> {
+    pub(super) fn count(&self, column: usize) -> Result<usize, StoreError> {
         let number = self.number(column)?;
         usize::try_from(number)
             .map_err(|_| StoreError::damaged(format!("a row has {number} in place of a count")))
     }
 
-    fn text<'t>(&self, column: usize, texts: &'t Texts) -> Result<Option<&'t str>, StoreError> {
+    pub(super) fn text<'t>(&self, column: usize, texts: &'t Texts) -> Result<Option<&'t str>, StoreError> {
         self.maybe(column)?.map(|id| texts.get(id)).transpose()
     }
 
-    fn some_text<'t>(&self, column: usize, texts: &'t Texts) -> Result<&'t str, StoreError> {
+    pub(super) fn some_text<'t>(&self, column: usize, texts: &'t Texts) -> Result<&'t str, StoreError> {
         texts.get(self.number(column)?)
     }
 
     /// Reads the identity of a pair from the columns from `first` on.
-    fn pair(&self, first: usize, texts: &Texts) -> Result<PairId, StoreError> {
+    pub(super) fn pair(&self, first: usize, texts: &Texts) -> Result<PairId, StoreError> {
         let text = |column| self.some_text(first + column, texts).map(str::to_owned);
         let app =
             AppName { delivery: delivery(self.number(first + 4)?)?, namespace: text(2)?, name: text(3)? };
@@ -111,7 +63,7 @@ impl Columns {
 
     /// Reads a state from the four columns from `first` on: health, effective status, sync, problem; `None` if the
     /// first of them is null.
-    fn state(&self, first: usize, texts: &Texts) -> Result<Option<PairState>, StoreError> {
+    pub(super) fn state(&self, first: usize, texts: &Texts) -> Result<Option<PairState>, StoreError> {
         let Some(health) = self.maybe(first)? else { return Ok(None) };
         Ok(Some(PairState {
             health: status(health)?,
@@ -120,69 +72,6 @@ impl Columns {
             problem: self.text(first + 3, texts)?.map(str::to_owned),
         }))
     }
-}
-
-/// Makes the record of a pair from its row and details. `None` if the JSON in it has a form that this version cannot
-/// read.
-fn pair_record(row: &Columns, detail: Option<&str>, texts: &Texts) -> Result<Option<PairRecord>, StoreError> {
-    let id = row.pair(0, texts)?;
-    let detail = detail.map_or(Ok(Detail::default()), serde_json::from_str);
-    let Ok(mut detail) = detail else { return Ok(None) };
-    let at = |column| IDENTITY + column;
-    let text = |column| row.text(at(column), texts).map(|text| text.map(str::to_owned));
-    let declared = match row.maybe(at(1))? {
-        None => None,
-        Some(received) => {
-            let source = row.text(at(10), texts)?.map(serde_json::from_str).transpose();
-            let labels = row.text(at(11), texts)?.map(serde_json::from_str).transpose();
-            let (Ok(source), Ok(labels)) = (source, labels) else { return Ok(None) };
-            let exact = detail.last_success.take();
-            let sync = Sync {
-                state: sync_state(row.number(at(4))?)?,
-                desired: text(5)?,
-                attempted: text(6)?,
-                applied: text(7)?,
-                last_success: exact.or(row.maybe(at(8))?.map(time).transpose()?),
-            };
-            let body = DeclaredHalf {
-                key: row.some_text(at(2), texts)?.to_owned(),
-                target: text(3)?.map_or_else(|| id.cluster.clone(), ClusterId),
-                sync,
-                suspended: row.number(at(9))? != 0,
-                source,
-                labels: labels.unwrap_or_default(),
-                message: row.some_text(at(12), texts)?.into(),
-                own: detail.own.take(),
-                problems: std::mem::take(&mut detail.problems),
-                syncs: Vec::new(),
-                not_live: detail.declared_not_live.take(),
-            };
-            Some(SavedHalf { body: Box::new(body), received: time(received)? })
-        }
-    };
-    let observed = match row.maybe(at(13))? {
-        None => None,
-        Some(received) => {
-            let counts = Counts {
-                current: row.count(at(15))?,
-                in_progress: row.count(at(16))?,
-                failed: row.count(at(17))?,
-                terminating: row.count(at(18))?,
-                not_found: row.count(at(19))?,
-                unknown: row.count(at(20))?,
-            };
-            let body = ObservedHalf {
-                health: status(row.number(at(14))?)?,
-                worst: detail.worst.take(),
-                counts,
-                unconfirmed: row.count(at(21))?,
-                unmarked: detail.unmarked.take(),
-                not_live: detail.observed_not_live.take(),
-            };
-            Some(SavedHalf { body: Box::new(body), received: time(received)? })
-        }
-    };
-    Ok(Some(PairRecord { id, declared, observed }))
 }
 
 /// Reads the attributes of all clusters.

@@ -6,6 +6,8 @@ mod world;
 
 use std::future::Future;
 use std::io;
+#[cfg(feature = "hub")]
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,7 +23,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
 #[cfg(feature = "hub")]
-use super::hub::LoopbackHub;
+use super::hub::{LoopbackHub, Socket};
 use super::overview::{Lines, News};
 use crate::cli::{self, SourceArguments};
 use crate::command_error::{CommandError, Exit};
@@ -246,7 +248,8 @@ async fn follow(source: &SourceArguments) -> Result<FleetWatcher, CommandError> 
 /// Starts a hub of the simulated clusters on 127.0.0.1.
 #[cfg(feature = "hub")]
 async fn hub(source: &SourceArguments) -> Result<LoopbackHub, CommandError> {
-    LoopbackHub::start(members(source)?, source).await
+    let socket = Socket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
+    LoopbackHub::start(members(source)?, Vec::new(), source, socket).await
 }
 
 /// The output of the demo: a screen on a terminal, else lines.
@@ -264,14 +267,16 @@ impl View {
         })
     }
 
-    /// Adds the commands that ask the hub to those that the demo suggests for another terminal.
+    /// Adds the URL of the page, and the commands that ask the hub, to what the demo suggests to try.
     #[cfg(feature = "hub")]
     fn name_hub(&mut self, hub: &LoopbackHub) {
-        let token = format!("export TAFFRAIL_HUB_TOKEN={}", hub.token);
-        let command = format!("taffrail get apps --hub http://{}", hub.address);
+        let token = format!("export TAFFRAIL_HUB_TOKEN={}", hub.token());
+        let command = format!("taffrail get apps --hub {}", hub.url());
         match self {
-            View::Screen(_, overview) => overview.name_hub(token, command),
-            View::Lines(_, exports, _) => exports.extend([token, command]),
+            View::Screen(_, overview) => overview.name_hub(hub.page(), token, command),
+            View::Lines(_, exports, _) => {
+                exports.extend([token, command, format!("# in a browser: {}", hub.page())]);
+            }
         }
     }
 

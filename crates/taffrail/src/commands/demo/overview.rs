@@ -32,19 +32,22 @@ const DEEDS: [&str; 5] = [
 pub(super) struct Overview {
     exports: Vec<String>,
     looks: Vec<String>,
+    /// The URL of the page; `None` without a hub.
+    page: Option<String>,
     begun: Timestamp,
 }
 
 impl Overview {
     pub(super) fn new(kubeconfig: &Path) -> Overview {
         let looks = LOOKS.map(str::to_owned).into();
-        Overview { exports: exports(kubeconfig), looks, begun: Timestamp::now() }
+        Overview { exports: exports(kubeconfig), looks, page: None, begun: Timestamp::now() }
     }
 
-    /// Adds `export`, the shell command that another terminal needs before it asks the hub, and `command`, which asks
-    /// it.
+    /// Adds the URL of the hub's page, `export`, the shell command that another terminal needs before it asks the hub,
+    /// and `command`, which asks it.
     #[cfg(feature = "hub")]
-    pub(super) fn name_hub(&mut self, export: String, command: String) {
+    pub(super) fn name_hub(&mut self, page: String, export: String, command: String) {
+        self.page = Some(page);
         self.exports.push(export);
         self.looks.push(command);
     }
@@ -56,7 +59,12 @@ impl Overview {
 
     /// Returns the lines of the demo at the time `now` for a screen of this size.
     pub(super) fn lines(&self, news: &News, now: Timestamp, columns: usize, rows: usize) -> Vec<String> {
-        let mut tries = vec![title("Try in another terminal")];
+        let mut tries = Vec::new();
+        if let Some(page) = &self.page {
+            tries.push(title("Open in a browser"));
+            tries.extend(broken(page, columns));
+        }
+        tries.push(title("Try in another terminal"));
         tries.extend(self.exports.iter().flat_map(|export| broken(export, columns)));
         let commands = self.commands(news, now);
         tries.extend(commands.iter().map(|command| format!("  {}", program::named_as_called(command))));

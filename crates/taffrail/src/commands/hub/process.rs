@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use taffrail_api::report::{Content, HalfBody, SourceMessage};
 use taffrail_apps::{ClusterSecretTool, ReadQuery};
 use taffrail_cluster::BootClock;
 use taffrail_hub::http::{Access, HubApi, Limits, Tls, serve};
-use taffrail_hub::store::Store;
 use taffrail_hub::store::sqlite::SqliteStore;
+use taffrail_hub::store::{Store, Token};
 use taffrail_hub::{FleetIndex, HubClock, HubTime, Tells};
 use taffrail_observe::{FleetMembers, FleetWatcher, FoundClusters, Reporter, WatchRequest};
 use taffrail_status::assess::Budgets;
@@ -37,7 +38,7 @@ const WAITING: usize = 64;
 const BEFORE: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// A socket at which a hub listens.
-pub(super) struct Socket {
+pub(crate) struct Socket {
     listener: TcpListener,
     /// The address with the port that was chosen.
     pub(super) address: SocketAddr,
@@ -45,7 +46,7 @@ pub(super) struct Socket {
 
 impl Socket {
     /// Binds a socket to the address `listen`, whose port 0 stands for any free one. Fails if that cannot be done.
-    pub(super) async fn bind(listen: SocketAddr) -> Result<Socket, CommandError> {
+    pub(crate) async fn bind(listen: SocketAddr) -> Result<Socket, CommandError> {
         let listener = TcpListener::bind(listen).await.map_err(|error| cannot_listen(listen, &error))?;
         let address = listener.local_addr().map_err(|error| cannot_listen(listen, &error))?;
         Ok(Socket { listener, address })
@@ -65,6 +66,13 @@ pub(super) struct Keeping {
     pub(super) retain: Duration,
 }
 
+/// The side of a hub that answers: where it listens, whom it admits, and its TLS configuration, if it has one.
+pub(super) struct Answering {
+    pub(super) socket: Socket,
+    pub(super) access: Access,
+    pub(super) tls: Option<Arc<Tls>>,
+}
+
 /// A hub that follows its clusters.
 pub(super) struct HubProcess {
     socket: Socket,
@@ -76,16 +84,16 @@ pub(super) struct HubProcess {
 
 impl HubProcess {
     /// Starts to follow the clusters of `members`, and those that `tools` reach by Secrets in them, with the options of
-    /// `source`.
+    /// `source`; if `has_ages` is false, takes each report for one of a server that answers at this moment.
     pub(super) async fn start(
         members: FleetMembers,
         tools: Vec<ClusterSecretTool>,
         source: &SourceArguments,
-        socket: Socket,
-        access: Access,
-        tls: Option<Arc<Tls>>,
+        has_ages: bool,
+        answering: Answering,
         keeping: Option<Keeping>,
     ) -> Result<HubProcess, CommandError> {
+        let Answering { socket, access, tls } = answering;
         let clock = BootClock::default();
         let names: HashSet<&str> = members.members.iter().map(|member| &*member.name).collect();
         // The observer tells of the clusters that it follows alone.
@@ -117,6 +125,7 @@ impl HubProcess {
         let reporter = if tools.is_empty() { reporter } else { reporter.finding(found) };
         index.expect(expected);
         let mut parts = JoinSet::new();
+        let messages = if has_ages { messages } else { without_ages(messages, &mut parts) };
         let publishing = Arc::clone(&index);
         parts.spawn(async move {
             publishing.run().await;
@@ -174,6 +183,38 @@ impl HubProcess {
     }
 }
 
+/// Passes messages on, as if each was about a server that answers at this moment.
+fn without_ages(
+    mut messages: mpsc::Receiver<SourceMessage>,
+    parts: &mut JoinSet<&'static str>,
+) -> mpsc::Receiver<SourceMessage> {
+    let (outbox, passed) = mpsc::channel(WAITING);
+    parts.spawn(async move {
+        while let Some(mut message) = messages.recv().await {
+            if let SourceMessage::Report(report) = &mut message {
+                report.age = Some(Duration::ZERO);
+                match &mut report.content {
+                    Content::Changes { changed: halves, .. } | Content::Snapshot { halves, .. } => {
+                        for half in halves {
+                            match &mut half.body {
+                                HalfBody::Declared(body) => body.not_live = None,
+                                HalfBody::Observed(body) => body.not_live = None,
+                            }
+                        }
+                    }
+                    Content::Cluster { facts, .. } => facts.not_live = None,
+                    Content::Digest(_) | Content::Heartbeat => {}
+                }
+            }
+            if outbox.send(message).await.is_err() {
+                break;
+            }
+        }
+        "the hub stopped receiving reports"
+    });
+    passed
+}
+
 /// Returns true if a cluster of this name was found in a Secret of one of the clusters `homes`: `HOME/NAMESPACE/NAME`.
 fn is_found_in(name: &str, homes: &HashSet<&str>) -> bool {
     let mut parts = name.rsplitn(3, '/');
@@ -186,27 +227,44 @@ fn hub_clock(clock: &BootClock) -> HubClock {
     HubClock::new(move || HubTime { at: BEFORE + clock.now().since(begun), now: Timestamp::now() })
 }
 
-/// A hub on a free port of this machine that keeps nothing on disk, with how it is asked.
-#[cfg(feature = "demo")]
+/// A hub of this machine that keeps nothing on disk, with how it is asked.
 pub(crate) struct LoopbackHub {
-    pub(crate) address: SocketAddr,
-    pub(crate) token: String,
+    address: SocketAddr,
+    token: Token,
     process: HubProcess,
 }
 
-#[cfg(feature = "demo")]
 impl LoopbackHub {
-    /// Starts a hub of the clusters of `members`, with the options of `source`, on a free port of 127.0.0.1 and with a
-    /// new token.
+    /// Starts a hub of the clusters of `members`, and of those that `tools` reach by Secrets in them, with the options
+    /// of `source`, at a socket of this machine and with a new token.
     pub(crate) async fn start(
         members: FleetMembers,
+        tools: Vec<ClusterSecretTool>,
         source: &SourceArguments,
+        socket: Socket,
     ) -> Result<LoopbackHub, CommandError> {
-        let socket = Socket::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
         let address = socket.address;
         let (access, token) = Access::loopback(address.port()).map_err(cannot_start)?;
-        let process = HubProcess::start(members, Vec::new(), source, socket, access, None, None).await?;
-        Ok(LoopbackHub { address, token: token.as_str().to_owned(), process })
+        let answering = Answering { socket, access, tls: None };
+        let process = HubProcess::start(members, tools, source, true, answering, None).await?;
+        Ok(LoopbackHub { address, token, process })
+    }
+
+    /// Returns the URL of the hub, by which commands ask it.
+    #[cfg(feature = "demo")]
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Returns the token of this run.
+    #[cfg(feature = "demo")]
+    pub(crate) fn token(&self) -> &str {
+        self.token.as_str()
+    }
+
+    /// Returns the URL of the page. Its fragment has the token: browsers do not send fragments, so no log has it.
+    pub(crate) fn page(&self) -> String {
+        format!("http://{}/#{}", self.address, self.token.as_str())
     }
 
     /// Answers until a part of the hub stops.

@@ -1,0 +1,181 @@
+//! Lies to a hub about its clusters, and counts the seconds for which it shows wrongly green:
+//! `faults TAFFRAIL [--sim] [--minutes N] [--rounds N] [--seed N] [--zero-ages] [FAULT…]`.
+//!
+//! `taffrail hub serve` runs as a process, and follows two real API servers, or with `--sim` four simulated ones,
+//! through proxies that this process owns; apps of one cluster land in another. Faults make the servers silent, dead
+//! or wrong. Behind the hub's back the truth changes in the stores of the servers, which are read and written without
+//! them. Each second, the hub is asked for all pairs of an app and a cluster.
+//!
+//! A second is wrongly green for a pair if the hub shows one of its sides green (the health that is observed in the
+//! cluster it lands in, the sync state that its home declares) though for longer than the window that side was not
+//! well, or nobody could know how it is. The window is 45 s, and 100 s where a single watch fell silent.
+//!
+//! The program ends with one line of JSON, and with exit code 1 if any second was wrongly green, or a fault turned
+//! nothing. `cargo xtask bench faults` runs it.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "it answers on standard output, and tells how far it is"
+)]
+
+mod ground;
+mod hub;
+mod judge;
+mod scripted;
+mod seeded;
+mod world;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use serde_json::json;
+
+use ground::Ground;
+use hub::Hub;
+use judge::{Judge, Tally};
+use scripted::{Row, Script};
+use seeded::Seeded;
+use world::World;
+
+/// The number of simulated clusters.
+const SIMULATED: usize = 4;
+
+/// The number of apps that each cluster declares for itself, and for another one.
+const APPS: usize = 4;
+
+struct Arguments {
+    program: PathBuf,
+    is_simulated: bool,
+    time: Duration,
+    rounds: u32,
+    seed: u64,
+    has_ages: bool,
+    only: Vec<String>,
+}
+
+impl Arguments {
+    fn parse() -> Result<Arguments> {
+        // Cargo adds it to what it runs as a bench.
+        let mut all = std::env::args().skip(1).filter(|argument| argument != "--bench");
+        let mut arguments = Arguments {
+            program: all.next().context("the path of the binary taffrail is missing")?.into(),
+            is_simulated: false,
+            time: Duration::from_secs(1800),
+            rounds: 1,
+            seed: 1,
+            has_ages: true,
+            only: Vec::new(),
+        };
+        while let Some(argument) = all.next() {
+            let mut value = || all.next().with_context(|| format!("{argument} needs a value"));
+            match &*argument {
+                "--sim" => arguments.is_simulated = true,
+                "--minutes" => arguments.time = Duration::from_secs_f64(value()?.parse::<f64>()? * 60.0),
+                "--rounds" => arguments.rounds = value()?.parse()?,
+                "--seed" => arguments.seed = value()?.parse()?,
+                "--zero-ages" => arguments.has_ages = false,
+                name => arguments.only.push(name.to_owned()),
+            }
+        }
+        Ok(arguments)
+    }
+}
+
+fn main() -> Result<ExitCode> {
+    let arguments = Arguments::parse()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let more: &[&str] = if arguments.has_ages { &[] } else { &["--zero-ages"] };
+    let is_right = if arguments.is_simulated {
+        let ground = Ground::simulated(runtime.handle(), arguments.seed, SIMULATED)?;
+        let far: Vec<_> =
+            (0..SIMULATED).map(|home| (home, (home + 1) % SIMULATED)).cycle().take(2 * SIMULATED).collect();
+        let world = World::furnish(&ground, APPS, &far)?;
+        seeded(&arguments, &ground, &world, &Hub::start(&arguments.program, &ground, more)?)?
+    } else {
+        let ground = Ground::real(runtime.handle())?;
+        let world = World::furnish(&ground, APPS, &[(0, 1); APPS])?;
+        scripted(&arguments, &ground, &world, &Hub::start(&arguments.program, &ground, more)?)?
+    };
+    Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn scripted(arguments: &Arguments, ground: &Ground, world: &World, hub: &Hub) -> Result<bool> {
+    println!(
+        "{:28} {:>7} {:>12} {:>11} {:>10} {:>9} {:>6}",
+        "fault", "seconds", "pair-seconds", "wrong green", "turned in", "healed in", "turned"
+    );
+    let judge = Judge::new(world, ground.names().len());
+    let rows = Script { ground, world, hub, judge }.run(&arguments.only, arguments.seed, arguments.rounds)?;
+    let mut total = Tally::default();
+    rows.iter().for_each(|row| total.add(&row.tally));
+    let idle: Vec<&str> =
+        rows.iter().filter(|row| row.tally.turned.is_empty()).map(|row| &*row.name).collect();
+    let figures: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let turned = row.tally.turned.iter().map(Duration::as_secs_f64);
+            json!({"fault": row.name, "seconds": row.seconds, "pairSeconds": row.tally.pair_seconds,
+                "wrongGreen": row.tally.wrong, "turned": row.tally.turned.len(), "healed": row.healed,
+                "soonest": turned.clone().reduce(f64::min), "latest": turned.reduce(f64::max)})
+        })
+        .collect();
+    println!(
+        "{} pairs, {} pair-seconds watched, {} wrongly green; faults that turned nothing: {}; {} seconds without an \
+         answer",
+        world.pairs.len(),
+        total.pair_seconds,
+        total.wrong,
+        if idle.is_empty() { "none".to_owned() } else { idle.join(", ") },
+        total.unanswered
+    );
+    println!(
+        "{}",
+        json!({"bench": "faults", "clusters": "real", "pairSeconds": total.pair_seconds, "wrongGreen": total.wrong,
+            "unanswered": total.unanswered, "turnedNothing": idle, "faults": figures})
+    );
+    Ok(total.wrong == 0 && idle.is_empty())
+}
+
+/// Prints the outcome of a fault.
+pub(crate) fn print_row(row: &Row) {
+    println!(
+        "{:28} {:>7.0} {:>12} {:>11} {:>10} {:>7.0} s {:>6}",
+        row.name,
+        row.seconds,
+        row.tally.pair_seconds,
+        row.tally.wrong,
+        row.tally.turns(),
+        row.healed,
+        row.tally.turned.len()
+    );
+}
+
+fn seeded(arguments: &Arguments, ground: &Ground, world: &World, hub: &Hub) -> Result<bool> {
+    let judge = Judge::new(world, ground.names().len());
+    let random = fastrand::Rng::with_seed(arguments.seed);
+    let (total, counts, healed) = Seeded { ground, world, hub, judge, random }.run(arguments.time)?;
+    for (name, count) in &counts {
+        println!("{name:28} {count:>4}");
+    }
+    println!(
+        "seed {}: {} pairs, {} pair-seconds watched, {} wrongly green; {} turned in {}; {} pair-seconds pale; all \
+         green {healed:.0} s after the last fault; {} seconds without an answer",
+        arguments.seed,
+        world.pairs.len(),
+        total.pair_seconds,
+        total.wrong,
+        total.turned.len(),
+        total.turns(),
+        total.pale,
+        total.unanswered
+    );
+    println!(
+        "{}",
+        json!({"bench": "faults", "clusters": "simulated", "seed": arguments.seed, "pairSeconds": total.pair_seconds,
+            "wrongGreen": total.wrong, "turned": total.turned.len(), "pale": total.pale, "healed": healed,
+            "unanswered": total.unanswered, "faults": counts})
+    );
+    Ok(total.wrong == 0 && !total.turned.is_empty())
+}
