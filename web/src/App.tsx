@@ -81,7 +81,7 @@ export function App() {
   );
 }
 
-const isDark = () => getComputedStyle(document.documentElement).colorScheme.includes("dark") && (theme() === "dark" || matchMedia("(prefers-color-scheme: dark)").matches) && theme() !== "light";
+const isDark = () => theme() === "dark" || (theme() === "auto" && matchMedia("(prefers-color-scheme: dark)").matches);
 
 const Nowhere = () => (
   <div class="view">

@@ -5,6 +5,7 @@ import { createStore, reconcile } from "solid-js/store";
 import type { AnswerState, MissingCluster } from "../api/types";
 import { HubError } from "../api/client";
 import { link, version } from "../live/live";
+import { movedRows } from "./order";
 
 export interface Page<R> {
   items: R[];
@@ -69,7 +70,8 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
     batch(() => {
       setError(known);
       setLoading(false);
-      if (known.status !== 0) setOrder([]);
+      // A hub that is away or busy takes nothing from what is known.
+      if (known.status !== 0 && known.status !== 503) setOrder([]);
     });
   }
 
@@ -98,7 +100,10 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
         setLoading(false);
       });
     } catch (problem) {
-      if (!signal.aborted) fail(problem);
+      if (signal.aborted) return;
+      // A hub that was started again knows no cursor of the former one.
+      if (problem instanceof HubError && problem.parameter === "cursor") return void begin();
+      fail(problem);
     }
   }
 
@@ -131,8 +136,9 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
   function compare(now: string[]) {
     // A list that is empty, or whose clusters are still being read, has no order that a reader could lose.
     if (now.length && (!order().length || (wasLoading && starts.length <= 1)) && !isLoading()) return void begin();
-    const shown = order().slice(0, now.length);
-    setMoved(now.filter((id, index) => shown[index] !== id).length + Math.max(0, Math.min(order().length, starts.length > 1 ? 0 : Infinity) - now.length));
+    // Of a list that goes on, only as many rows can be compared as came; a shorter one has lost some.
+    const shown = starts.length > 1 || next ? order().slice(0, now.length) : order();
+    setMoved(movedRows(shown, now));
   }
 
   let timer: ReturnType<typeof setTimeout> | undefined;

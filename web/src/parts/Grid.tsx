@@ -35,6 +35,8 @@ interface Props {
 export function Grid(props: Props) {
   let box!: HTMLDivElement;
   const [active, setActive] = createSignal(0);
+  /** False until a row has had the focus: the first `j` goes to the first row, not past it. */
+  let isEntered = false;
   const virtualizer = createVirtualizer({
     get count() { return props.count; },
     getScrollElement: () => box,
@@ -42,7 +44,7 @@ export function Grid(props: Props) {
     overscan: 8,
   });
   createEffect(on(() => props.rowHeight, () => virtualizer.measure(), { defer: true }));
-  createEffect(on(() => props.reset, () => { box.scrollTop = 0; setActive(0); }, { defer: true }));
+  createEffect(on(() => props.reset, () => { box.scrollTop = 0; setActive(0); isEntered = false; }, { defer: true }));
   createEffect(() => {
     const items = virtualizer.getVirtualItems();
     const last = items.at(-1)?.index ?? 0;
@@ -53,13 +55,14 @@ export function Grid(props: Props) {
   function move(to: number) {
     const next = Math.max(0, Math.min(props.count - 1, to));
     setActive(next);
+    isEntered = true;
     virtualizer.scrollToIndex(next);
     // The row may not exist before the scrolling has taken effect.
     requestAnimationFrame(() => box.querySelector<HTMLElement>(`[data-index="${next}"]`)?.focus({ preventScroll: true }));
   }
   const page = () => Math.max(1, Math.floor(box.clientHeight / props.rowHeight) - 1);
   useKeys(props.label, [
-    { keys: "j", what: "Next row", act: () => move(box.contains(document.activeElement) ? active() + 1 : active()) },
+    { keys: "j", what: "Next row", act: () => move(isEntered ? active() + 1 : active()) },
     { keys: "k", what: "Previous row", act: () => move(active() - 1) },
     { keys: "Enter", what: "Open the row", act: () => props.count && props.open(active()) },
   ]);
@@ -94,7 +97,7 @@ export function Grid(props: Props) {
           {(item) => (
             <div class="grid-row" role="row" tabIndex={item.index === active() ? 0 : -1} data-index={item.index} aria-rowindex={item.index + 2}
               aria-selected={props.isOpen(item.index)} style={{ transform: `translateY(${item.start}px)`, height: `${item.size}px` }}
-              onFocusIn={() => setActive(item.index)}
+              onFocusIn={() => { setActive(item.index); isEntered = true; }}
               onClick={(event) => (event.target as Element).closest("a, button") || props.open(item.index)}>
               {props.row(item.index)}
             </div>

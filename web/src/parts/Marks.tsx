@@ -28,9 +28,9 @@ export function StatusMark(props: { health: Status; effective: Status; freshness
 
 export function SyncMark(props: { sync: SyncRow }) {
   return (
-    <span class="mark sync-mark" data-sync={props.sync.effective}>
+    <span class="mark sync-mark" data-sync={props.sync.effective} data-freshness={hubAway() ? "stale" : undefined}>
       <SyncGlyph state={props.sync.effective} />
-      <span class="mark-word">{spaced(props.sync.effective)}</span>
+      <span class="mark-word">{hubAway() ? `was ${spaced(props.sync.effective)}` : spaced(props.sync.effective)}</span>
     </span>
   );
 }

@@ -6,7 +6,7 @@ import { go } from "../lib/router";
 import { number } from "../lib/text";
 import { Bar } from "./Bar";
 import { Icon } from "./Icon";
-import { Text } from "./Text";
+import { Key, Text } from "./Text";
 
 const QUIET = 120;
 const MOST = 6;
@@ -76,7 +76,7 @@ export function Search() {
             <div class="search-hit" role="option" id={`${id}-${index()}`} aria-selected={index() === at()}
               onMouseDown={(event) => event.preventDefault()} onClick={() => leave(hit.href)}>
               <Icon name={hit.kind === "app" ? "apps" : "clusters"} size={14} />
-              <span class="clip grow"><Text value={hit.label} /></span>
+              <span class="clip grow"><Show when={hit.kind === "app"} fallback={<Text value={hit.label} />}><Key value={hit.label} /></Show></span>
               <span class="search-bar"><Bar counts={hit.group.counts} /></span>
               <span class="muted num search-count">{number(hit.group.apps)}</span>
             </div>

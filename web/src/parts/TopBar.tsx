@@ -1,5 +1,6 @@
 import { For, Show } from "solid-js";
 import type { FreshnessState } from "../api/types";
+import { sessionEnded } from "../api/client";
 import { clusters, hubAway, link } from "../live/live";
 import { go, params, place, withQuery } from "../lib/router";
 import { number } from "../lib/text";
@@ -41,7 +42,7 @@ function Fresh() {
   const n = (state: FreshnessState) => clusters()?.[state] ?? 0;
   return (
     <a class="fresh" href="/clusters?status=Unknown" title={words()} data-link={link()}>
-      <Show when={!hubAway()} fallback={<span class="mark" data-fresh="lost"><FreshGlyph state="lost" /> hub away</span>}>
+      <Show when={!hubAway()} fallback={<span class="mark" data-fresh="lost"><FreshGlyph state="lost" /> {sessionEnded() ? "no session" : "hub away"}</span>}>
         <For each={FRESHNESS}>
           {(state) => (
             <span class="mark" data-fresh={state} data-none={n(state) === 0}>

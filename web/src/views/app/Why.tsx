@@ -28,7 +28,9 @@ export default function Why(props: { app: AppRef }) {
         <Show when={why()} fallback={<p class="muted">There is nothing to explain.</p>}>
           {(data) => (
             <div class="why">
-              <Show when={data().chain.length} fallback={<p class="lead-line"><Text value={data().message || "All its objects are ready."} /></p>}>
+              <Show when={data().chain.length} fallback={
+                <div><p class="lead-line">{data().problems?.length ? "Its objects are ready; see what else is in the way above." : "Nothing is wrong with it."}</p><p class="muted why-message"><Text value={data().message} /></p></div>
+              }>
                 <ol class="chain">
                   <For each={data().chain}>{(step, index) => <Step step={step} isLast={index() === data().chain.length - 1} />}</For>
                 </ol>

@@ -1,4 +1,4 @@
-import { createEffect, on, Show } from "solid-js";
+import { createEffect, createSignal, on, onCleanup, Show } from "solid-js";
 import { hub, query } from "../../api/client";
 import type { AppRow } from "../../api/types";
 import { follow } from "../../live/live";
@@ -9,11 +9,12 @@ import { go, param, withQuery } from "../../lib/router";
 import { count, number, shortRevision } from "../../lib/text";
 import { deliveryWord } from "../../lib/words";
 import { Age } from "../../parts/Age";
+import { Moved } from "../../parts/Moved";
 import { Cell, Grid, type GridColumn } from "../../parts/Grid";
 import { StatusMark, SyncMark } from "../../parts/Marks";
 import { Announce, ErrorNote, ListFoot, Loading } from "../../parts/Notes";
 import { Name, Text } from "../../parts/Text";
-import { type Filters, toParams } from "./filters";
+import { FILTER_WORDS, type Filters, toParams } from "./filters";
 import { NoneFound } from "./NoneFound";
 
 const PAGE = 100;
@@ -53,10 +54,8 @@ export function AppTable(props: { filters: Filters; sort: string; refuse: (name:
 
   return (
     <>
-      <ErrorNote error={list.error()?.parameter ? undefined : list.error()} what="The list of apps" retry={() => void list.reorder()} />
-      <Show when={list.moved()}>
-        <p class="moved"><button type="button" class="button" onClick={() => void list.reorder()}>{count(list.moved(), "row")} changed place: show the new order</button></p>
-      </Show>
+      <ErrorNote error={(list.error()?.parameter ?? "") in FILTER_WORDS ? undefined : list.error()} what="The list of apps" retry={() => void list.reorder()} />
+      <Moved rows={list.moved()} reorder={() => void list.reorder()} />
       <Announce text={list.total() === undefined ? "" : count(total(), "app")} />
       <Show when={list.order().length} fallback={
         <Show when={list.total() !== undefined && !list.isLoading() && !list.error()} fallback={<Show when={!list.error()}><Loading what="the list of apps" rows={12} /></Show>}>
@@ -77,12 +76,27 @@ export function AppTable(props: { filters: Filters; sort: string; refuse: (name:
   );
 }
 
+/** True for a second after the value of the same row has changed; another row in its place has not changed. */
+function createChanged(id: () => string, value: () => string) {
+  const [isChanged, setChanged] = createSignal(false);
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  createEffect(on([id, value], ([newId, newValue], before) => {
+    clearTimeout(timer);
+    setChanged(before?.[0] === newId && before[1] !== newValue);
+    if (isChanged()) timer = setTimeout(() => setChanged(false), 1000);
+  }));
+  onCleanup(() => clearTimeout(timer));
+  return isChanged;
+}
+
 function Row(props: { row: AppRow; href: string }) {
   const row = () => props.row;
+  const statusChanged = createChanged(() => rowId(row()), () => `${row().effective} ${row().freshness.state}`);
+  const syncChanged = createChanged(() => rowId(row()), () => row().sync.effective);
   const isWell = () => !row().problem || row().problem?.severity === "notice";
   return (
     <>
-      <Cell column="status"><StatusMark health={row().health} effective={row().effective} freshness={row().freshness} suspended={row().suspended} /></Cell>
+      <Cell column="status"><span classList={{ changed: statusChanged() }}><StatusMark health={row().health} effective={row().effective} freshness={row().freshness} suspended={row().suspended} /></span></Cell>
       <Cell column="name">
         <a class="row-link" href={props.href} tabIndex={-1}><Name value={row().name} class="strong" /></a>
         <Show when={row().namespace && row().namespace !== row().name}><span class="muted clip row-namespace"><Text value={row().namespace} /></span></Show>
@@ -90,7 +104,7 @@ function Row(props: { row: AppRow; href: string }) {
       <Cell column="cluster"><Name value={row().cluster} /></Cell>
       <Cell column="message" class={isWell() ? "muted" : ""}><span class="clip"><Text value={row().problem?.message ?? row().message} /></span></Cell>
       <Cell column="since" class="num muted"><Age since={row().since} /></Cell>
-      <Cell column="sync"><SyncMark sync={row().sync} /></Cell>
+      <Cell column="sync"><span classList={{ changed: syncChanged() }}><SyncMark sync={row().sync} /></span></Cell>
       <Cell column="revision"><span class="mono clip muted" title={row().sync.applied ?? ""}>{shortRevision(row().sync.applied)}</span></Cell>
       <Cell column="delivery" class="muted"><span class="clip">{deliveryWord(row().delivery)}</span></Cell>
     </>

@@ -4,12 +4,13 @@ import { hub } from "../../api/client";
 import { createAnswer } from "../../lib/answer";
 import { command, listFlags } from "../../lib/command";
 import { counts as fleetCounts, hubAway } from "../../live/live";
-import { go, param, withQuery } from "../../lib/router";
+import { param } from "../../lib/router";
 import { count, number } from "../../lib/text";
 import { ViewCommand } from "../../parts/Notes";
+import { Refused } from "../../parts/Refused";
 import { AppTable } from "./AppTable";
 import { FilterBar } from "./FilterBar";
-import { FILTER_WORDS, type FilterName, type Filters, readFilters, toParams } from "./filters";
+import { FILTER_WORDS, type FilterName, type Filters, GROUPS, readFilters, SORTS, toParams } from "./filters";
 import { Groups } from "./Groups";
 
 /** The filters of the address, without those that the hub refused, which are named instead. */
@@ -30,8 +31,14 @@ function createFilters() {
 
 export function Apps() {
   const { all, filters, refused, refuse } = createFilters();
-  const groupBy = () => param("group-by");
-  const sort = () => param("sort") ?? "status";
+  const known = (name: string, words: object) => { const value = param(name); return value !== undefined && value in words ? value : undefined; };
+  const groupBy = () => known("group-by", GROUPS);
+  const sort = () => known("sort", SORTS) ?? "status";
+  const unknown = () => [
+    ...(param("group-by") && !groupBy() ? [{ name: "group-by", title: "The grouping", why: `'${param("group-by")}' is not one; use one of ${Object.keys(GROUPS).join(", ")}` }] : []),
+    ...(param("sort") && param("sort") !== sort() ? [{ name: "sort", title: "The order", why: `'${param("sort")}' is not one; use one of ${Object.keys(SORTS).join(", ")}` }] : []),
+    ...refused().map(({ name, why }) => ({ name, title: `The filter ${FILTER_WORDS[name]}`, why })),
+  ];
   const [summary] = createAnswer(
     () => toParams(filters()),
     (key, signal) => hub.groups({ ...key, "group-by": "status", limit: 20 }, signal),
@@ -57,16 +64,7 @@ export function Apps() {
         <ViewCommand text={text()} />
       </header>
       <FilterBar filters={all()} />
-      <Show when={refused().length}>
-        <ul class="refused" role="alert">
-          {refused().map(({ name, why }) => (
-            <li>
-              <span class="strong">The filter {FILTER_WORDS[name]} is left out:</span> {why}{" "}
-              <button type="button" class="plain link" onClick={() => go(withQuery({ [name]: undefined }), { replace: true })}>Remove it</button>
-            </li>
-          ))}
-        </ul>
-      </Show>
+      <Refused list={unknown()} />
       <Show when={groupBy()} fallback={<AppTable filters={filters()} sort={sort()} refuse={refuse} />}>
         {(by) => <Groups by={by()} filters={filters()} refuse={refuse} />}
       </Show>

@@ -1,5 +1,5 @@
 // Filters as chips: statuses with their counts, lists to choose from, and what is typed.
-import { createEffect, createSignal, For, on, onCleanup, Show } from "solid-js";
+import { createEffect, createMemo, createSignal, For, on, onCleanup, Show } from "solid-js";
 import { hub } from "../../api/client";
 import type { StreamCounts } from "../../api/types";
 import { query } from "../../api/client";
@@ -25,6 +25,8 @@ export function FilterBar(props: { filters: Filters; isPlain?: boolean }) {
   const [counts, setCounts] = createSignal<StreamCounts>();
   // The counts of all statuses, so without the filter by status.
   follow(() => `counts${query(toParams(props.filters, ["status"]))}`, (page) => page.apps && setCounts(page.apps));
+  // A status that was there once keeps its chip: if chips came and went, the rows below would move with them.
+  const seen = createMemo((before: ReadonlySet<string>) => new Set([...before, ...STATUSES.filter((status) => (counts()?.counts[status] ?? 0) > 0)]), new Set<string>());
   const isChosen = (word: string) => values("status").includes(word);
 
   return (
@@ -36,7 +38,7 @@ export function FilterBar(props: { filters: Filters; isPlain?: boolean }) {
             const n = () => counts()?.counts[status] ?? 0;
             const word = statusWord(status);
             return (
-              <Show when={n() > 0 || isChosen(word)}>
+              <Show when={seen().has(status) || isChosen(word)}>
                 <button type="button" class="chip" data-on={isChosen(word)} aria-pressed={isChosen(word)} onClick={() => toggle("status", word)}>
                   <Glyph status={status} /> {word} <span class="chip-count">{number(n())}</span>
                 </button>

@@ -5,10 +5,11 @@ import type { AppGroup } from "../../api/types";
 import { createPaged } from "../../lib/paged";
 import { narrow } from "../../lib/prefs";
 import { go, withQuery } from "../../lib/router";
-import { count, number } from "../../lib/text";
+import { number } from "../../lib/text";
 import { deliveryWord, statusWord } from "../../lib/words";
 import type { Status } from "../../api/types";
 import { Bar, CountList } from "../../parts/Bar";
+import { Moved } from "../../parts/Moved";
 import { Cell, Grid } from "../../parts/Grid";
 import { ErrorNote, ListFoot, Loading } from "../../parts/Notes";
 import { Key, Text } from "../../parts/Text";
@@ -38,9 +39,7 @@ export function Groups(props: { by: string; filters: Filters; refuse: (name: str
   return (
     <>
       <ErrorNote error={list.error()} what="The groups" retry={() => void list.reorder()} />
-      <Show when={list.moved()}>
-        <p class="moved"><button type="button" class="button" onClick={() => void list.reorder()}>{count(list.moved(), "row")} changed place: show the new order</button></p>
-      </Show>
+      <Moved rows={list.moved()} reorder={() => void list.reorder()} />
       <Show when={list.order().length} fallback={
         <Show when={list.total() !== undefined && !list.isLoading()} fallback={<Show when={!list.error()}><Loading what="the groups" rows={12} /></Show>}>
           <NoneFound filters={props.filters} state={list.cover()?.state ?? "complete"} />

@@ -12,10 +12,12 @@ import { STATUSES, statusWord } from "../../lib/words";
 import { Age } from "../../parts/Age";
 import { Bar, CountList } from "../../parts/Bar";
 import { Glyph } from "../../parts/Glyph";
+import { Moved } from "../../parts/Moved";
 import { Cell, Grid, type GridColumn } from "../../parts/Grid";
 import { FreshMark, StatusMark } from "../../parts/Marks";
 import { Menu } from "../../parts/Menu";
 import { ErrorNote, ListFoot, Loading, Note, ViewCommand } from "../../parts/Notes";
+import { Refused } from "../../parts/Refused";
 import { Name, Text } from "../../parts/Text";
 import { FilterText } from "../apps/FilterBar";
 import { ClusterDrawer } from "./ClusterDrawer";
@@ -85,13 +87,9 @@ export function Clusters() {
         <Menu label="Sort" isSingle chosen={[sort()]} isQuiet={!param("sort")} choices={[{ value: "status", label: "Worst first" }, { value: "name", label: "Name" }]}
           choose={(value) => go(withQuery({ sort: value === "status" ? undefined : value }))} />
       </div>
-      <Show when={wrong() && wrong() === status()}>
-        <ul class="refused" role="alert"><li><span class="strong">The filter Status is left out:</span> '{status()}' is not a status. <button type="button" class="plain link" onClick={() => go(withQuery({ status: undefined }), { replace: true })}>Remove it</button></li></ul>
-      </Show>
+      <Refused list={wrong() && wrong() === status() ? [{ name: "status", title: "The filter Status", why: `'${status()}' is not a status` }] : []} />
       <ErrorNote error={list.error()} what="The list of clusters" retry={() => void list.reorder()} />
-      <Show when={list.moved()}>
-        <p class="moved"><button type="button" class="button" onClick={() => void list.reorder()}>{count(list.moved(), "row")} changed place: show the new order</button></p>
-      </Show>
+      <Moved rows={list.moved()} reorder={() => void list.reorder()} />
       <Show when={list.order().length} fallback={
         <Show when={list.total() !== undefined && !list.isLoading() && !list.error()} fallback={<Show when={!list.error()}><Loading what="the list of clusters" rows={12} /></Show>}>
           <Note kind="quiet" title={status() || param("text") ? "No cluster matches these filters." : "The hub follows no cluster."}
