@@ -73,7 +73,7 @@ for (const theme of ["light", "dark"]) {
     test(`views without a fault: ${size}, ${theme}`, { skip }, async () => {
       const { page, context, faults } = await open("/", { ...box, theme });
       for (const [name, [path, selector]] of Object.entries(VIEWS())) {
-        await page.goto(site.url + path);
+        await page.goto(fleet.hub + path);
         await page.waitForSelector(selector, { timeout: 8_000 }).catch(() => faults.push(`${name}: no ${selector}`));
         await page.waitForTimeout(300);
         await page.screenshot({ path: `${PICTURES}${name}-${size}-${theme}.png` });
@@ -101,7 +101,7 @@ test("the token is exchanged for a cookie and leaves the address", { skip }, asy
 
 test("without a session the page says which command to run", { skip }, async () => {
   const { page, context, faults } = await watchedPage(browser, { expected: /401/ });
-  await page.goto(site.url);
+  await page.goto(fleet.hub);
   await page.getByText("This session has ended.").waitFor();
   await page.getByText("taffrail ui").waitFor();
   await page.screenshot({ path: `${PICTURES}session-ended-wide-light.png` });
@@ -222,7 +222,7 @@ test("ten tabs stay live over one stream", { skip }, async () => {
   const tabs = [page];
   for (const path of paths) {
     const tab = await context.newPage();
-    await tab.goto(site.url + path);
+    await tab.goto(fleet.hub + path);
     tabs.push(tab);
   }
   // HTTP/1.1 gives a browser six connections: ten streams would leave the last tabs waiting for ever.
