@@ -47,13 +47,20 @@ impl FleetView {
             missing_omitted: 0,
         };
         let admitted = filter.places(self);
-        coverage.clusters = admitted.as_ref().map_or(self.fleet().places.len(), Vec::len);
+        let unheard = &self.fleet().unheard;
+        // Of a new stream the name of its cluster comes with the first report: until then it is one of those expected.
+        let is_named = |cluster: &PublishedCluster| unheard.0.is_empty() || !self.name(cluster).is_empty();
+        coverage.clusters = match &admitted {
+            None if unheard.0.is_empty() => self.fleet().places.len(),
+            None => self.fleet().all().filter(|(_, cluster)| is_named(cluster)).count(),
+            Some(places) => places.len(),
+        };
         for place in self.with_gaps(admitted.as_deref()) {
-            if let Some(missing) = self.fleet().cluster(place).and_then(|cluster| self.missing(cluster)) {
+            let cluster = self.fleet().cluster(place).filter(|cluster| is_named(cluster));
+            if let Some(missing) = cluster.and_then(|cluster| self.missing(cluster)) {
                 add(&mut coverage, missing);
             }
         }
-        let unheard = &self.fleet().unheard;
         let is_admitted = |name: &String| filter.clusters.is_empty() || filter.clusters.contains(name);
         for (name, since) in unheard.0.iter().filter(|(name, _)| is_admitted(name)) {
             coverage.clusters += 1;

@@ -427,6 +427,11 @@ fn answers_say_which_clusters_are_missing_and_why() {
     assert_eq!(told(&all), (AnswerState::Loading, vec![silent.clone(), loading.clone()]));
     let named = AppFilter { clusters: vec!["us-1".to_owned()], ..AppFilter::default() };
     assert_eq!(told(&named), (AnswerState::Loading, vec![loading.clone()]));
+    // A stream tells the name of its cluster with its first report.
+    fleet.index.open(&ClusterId("us-1".to_owned()), "observer", Tells::ALL);
+    fleet.index.publish();
+    assert_eq!(fleet.index.view().coverage(&all).clusters, 2, "one cluster is counted twice");
+    assert_eq!(told(&all), (AnswerState::Loading, vec![silent.clone(), loading.clone()]));
     fleet.open("us-1", "observer");
     fleet.index.publish();
     assert_eq!(fleet.index.view().coverage(&all).clusters, 2, "one cluster is counted once");
