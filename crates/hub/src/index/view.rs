@@ -460,18 +460,24 @@ impl FleetView {
     /// Makes the row of the cluster at a place; `None` if there is no cluster, or it has no source.
     pub(crate) fn cluster_row(&self, place: Place) -> Option<ClusterRow> {
         let cluster = self.fleet.cluster(place)?;
-        let source = self.speaker(cluster)?;
+        let source = self.named_speaker(cluster)?;
         let pairs = cluster.pairs.pairs.iter().filter(|pair| pair.target.is_some());
         let apps: Vec<AppRow> = pairs.map(|pair| self.row(pair)).collect();
         let apps: Vec<&AppRow> = apps.iter().collect();
         Some(ClusterRow::new(&source.facts, &apps, source.errors.len(), self.freshness(source)))
     }
 
+    /// Returns the source that speaks for a cluster; `None` if it has none, or that has not told the name of the cluster
+    /// yet: the name comes with the first report of a stream.
+    fn named_speaker<'c>(&self, cluster: &'c PublishedCluster) -> Option<&'c PublishedSource> {
+        self.speaker(cluster).filter(|source| !source.facts.name.is_empty())
+    }
+
     /// Returns the present status of the cluster at a place, and the number of its apps with a problem that is more
-    /// than a notice, as its row shows them; `None` if there is no cluster, or it has no source.
+    /// than a notice, as its row shows them; `None` if it has no row.
     pub(crate) fn cluster_status(&self, place: Place) -> Option<(Status, usize)> {
         let cluster = self.fleet.cluster(place)?;
-        let source = self.speaker(cluster)?;
+        let source = self.named_speaker(cluster)?;
         let mut pressing = 0;
         let mut worst = Status::Current;
         let own = cluster.pairs.classes.iter().filter(|it| it.pairs > 0 && !it.class.is_stray);

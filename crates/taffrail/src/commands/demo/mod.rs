@@ -61,8 +61,8 @@ In another terminal, Taffrail and kubectl reach the same clusters with the kubec
   taffrail explain shop --context eu-2
   kubectl --context eu-1 -n shop scale deployment web --replicas 5
 
-The demo also runs a hub of these clusters, and names its address and token:
-  taffrail get apps --hub http://127.0.0.1:…
+The demo also runs a hub of these clusters, and prints the URL of its page, which --hub takes, too:
+  taffrail get apps --hub 'http://127.0.0.1:…/#…'
 
 Nothing leaves this machine: the API servers and the hub listen on 127.0.0.1, and no container runs: the API servers
 only answer as if it did.
@@ -270,11 +270,11 @@ impl View {
     /// Adds the URL of the page, and the commands that ask the hub, to what the demo suggests to try.
     #[cfg(feature = "hub")]
     fn name_hub(&mut self, hub: &LoopbackHub) {
-        let token = format!("export TAFFRAIL_HUB_TOKEN={}", hub.token());
-        let command = format!("taffrail get apps --hub {}", hub.url());
         match self {
-            View::Screen(_, overview) => overview.name_hub(hub.page(), token, command),
+            View::Screen(_, overview) => overview.name_hub(hub.page()),
             View::Lines(_, exports, _) => {
+                let token = format!("export TAFFRAIL_HUB_TOKEN={}", hub.token());
+                let command = format!("taffrail get apps --hub {}", hub.url());
                 exports.extend([token, command, format!("# in a browser: {}", hub.page())]);
             }
         }

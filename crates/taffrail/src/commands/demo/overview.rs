@@ -13,7 +13,7 @@ pub(super) const NAME: &str = "Taffrail demo";
 /// Time for which each suggested command is shown, in seconds.
 const TURN: i64 = 20;
 
-/// Suggested commands that only read, each shown for [`TURN`] seconds in turn, with one that asks the hub.
+/// Suggested commands that only read, each shown for [`TURN`] seconds in turn.
 const LOOKS: [&str; 4] = [
     "taffrail trust --all-contexts",
     "taffrail get apps --all-contexts --status '!Ready'",
@@ -43,13 +43,10 @@ impl Overview {
         Overview { exports: exports(kubeconfig), looks, page: None, begun: Timestamp::now() }
     }
 
-    /// Adds the URL of the hub's page, `export`, the shell command that another terminal needs before it asks the hub,
-    /// and `command`, which asks it.
+    /// Adds the URL of the hub's page, which `--hub` takes, too.
     #[cfg(feature = "hub")]
-    pub(super) fn name_hub(&mut self, page: String, export: String, command: String) {
+    pub(super) fn name_hub(&mut self, page: String) {
         self.page = Some(page);
-        self.exports.push(export);
-        self.looks.push(command);
     }
 
     /// Returns the lines shown while the simulated clusters start.
@@ -59,12 +56,14 @@ impl Overview {
 
     /// Returns the lines of the demo at the time `now` for a screen of this size.
     pub(super) fn lines(&self, news: &News, now: Timestamp, columns: usize, rows: usize) -> Vec<String> {
-        let mut tries = Vec::new();
-        if let Some(page) = &self.page {
-            tries.push(title("Open in a browser"));
-            tries.extend(broken(page, columns));
-        }
-        tries.push(title("Try in another terminal"));
+        let mut tries = match &self.page {
+            Some(page) => {
+                let mut lines = vec![title("Open in a browser, and try in another terminal")];
+                lines.extend(broken(page, columns));
+                lines
+            }
+            None => vec![title("Try in another terminal")],
+        };
         tries.extend(self.exports.iter().flat_map(|export| broken(export, columns)));
         let commands = self.commands(news, now);
         tries.extend(commands.iter().map(|command| format!("  {}", program::named_as_called(command))));
