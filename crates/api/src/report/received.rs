@@ -153,14 +153,14 @@ impl Vitals {
 }
 
 /// The outcome of the insertion of a half.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 enum Insertion {
     /// The half was refused, and counted.
     Refused,
     /// The half equals the one before.
     Equal,
-    /// The half is new or differs from the one before.
-    Different,
+    /// The half of this app is new or differs from the one before.
+    Different(AppId),
 }
 
 /// A snapshot of which not all parts were received yet.
@@ -359,11 +359,10 @@ impl Received {
                 for mut half in changed {
                     self.cut += usize::from(half.body.limit());
                     let syncs = take_syncs(&mut half);
-                    let app = half.app.clone();
                     match self.insert(half, at) {
                         Insertion::Refused => continue,
                         Insertion::Equal => {}
-                        Insertion::Different => outcome.changed.push(app),
+                        Insertion::Different(app) => outcome.changed.push(app),
                     }
                     outcome.syncs.extend(syncs);
                 }
@@ -436,8 +435,7 @@ impl Received {
         let mut changed: Vec<AppId> = gone.into_iter().map(|id| id.app).collect();
         (self.refused, self.cut) = (refused, cut);
         for half in halves {
-            let app = half.app.clone();
-            if self.insert(half, at) == Insertion::Different {
+            if let Insertion::Different(app) = self.insert(half, at) {
                 changed.push(app);
             }
         }
@@ -488,27 +486,20 @@ impl Received {
             return Insertion::Refused;
         }
         self.guests += usize::from(is_new && is_guest);
-        let halves = self.apps.entry(Arc::new(app)).or_default();
-        let (old, insertion) = match body {
+        let app = Arc::new(app);
+        let halves = self.apps.entry(Arc::clone(&app)).or_default();
+        let (old, is_equal) = match body {
             HalfBody::Declared(body) => {
                 let is_live = body.not_live.is_none();
-                replace(
-                    &mut halves.declared,
-                    KeptHalf { body: Arc::from(body), received, fingerprint },
-                    is_live,
-                )
+                replace(&mut halves.declared, kept(body, fingerprint, received), is_live)
             }
             HalfBody::Observed(body) => {
                 let is_live = body.not_live.is_none();
-                replace(
-                    &mut halves.observed,
-                    KeptHalf { body: Arc::from(body), received, fingerprint },
-                    is_live,
-                )
+                replace(&mut halves.observed, kept(body, fingerprint, received), is_live)
             }
         };
         old.into_iter().chain([fingerprint]).for_each(|fingerprint| self.buckets.toggle(fingerprint));
-        insertion
+        if is_equal { Insertion::Equal } else { Insertion::Different(AppId::clone(&app)) }
     }
 
     /// Returns the cluster that the source reports.
@@ -631,22 +622,27 @@ fn take_syncs(half: &mut Half) -> Option<ToldSyncs> {
     (!syncs.is_empty()).then(|| (half.app.clone(), body.target.clone(), syncs))
 }
 
-/// Replaces a kept half, and returns the fingerprint of the old one. Keeps the contents of the old one if the new ones
-/// equal them and `is_live`: a hub that restored its halves would else hold all twice until it has published the new.
+fn kept<T>(body: Box<T>, fingerprint: u64, received: Duration) -> KeptHalf<T> {
+    KeptHalf { body: Arc::from(body), received, fingerprint }
+}
+
+/// Replaces a kept half, and returns the fingerprint of the old one, and whether the new one equals it and `is_live`. If
+/// so, keeps the contents of the old one: a hub that restored its halves would else hold all twice until it has published
+/// the new.
 fn replace<T: PartialEq>(
     kept: &mut Option<KeptHalf<T>>,
     mut new: KeptHalf<T>,
     is_live: bool,
-) -> (Option<u64>, Insertion) {
+) -> (Option<u64>, bool) {
     let old = kept.take();
     let fingerprint = old.as_ref().map(|old| old.fingerprint);
     let equal = old.filter(|old| is_live && old.body == new.body);
-    let insertion = if equal.is_some() { Insertion::Equal } else { Insertion::Different };
+    let is_equal = equal.is_some();
     if let Some(old) = equal {
         new.body = old.body;
     }
     *kept = Some(new);
-    (fingerprint, insertion)
+    (fingerprint, is_equal)
 }
 
 #[cfg(test)]
