@@ -10,6 +10,7 @@ mod access;
 mod app_path;
 mod body;
 mod cursor;
+mod elements;
 mod endpoint;
 mod guard;
 mod limits;

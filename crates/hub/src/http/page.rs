@@ -10,6 +10,7 @@ use flate2::read::GzDecoder;
 use http::{HeaderMap, HeaderValue, header};
 
 use super::body::typed;
+use super::elements::elements;
 use super::problem::Refusal;
 
 /// A file of the page.
@@ -39,8 +40,7 @@ pub(super) fn has(path: &str) -> bool {
 
 /// Returns true if a request accepts HTML, as those of a browser that opens an address do.
 pub(super) fn is_opened(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    accepted.flat_map(|value| value.split(',')).any(|kind| {
+    elements(headers, header::ACCEPT.as_str()).any(|kind| {
         let kind = kind.split(';').next().unwrap_or_default();
         kind.trim().eq_ignore_ascii_case("text/html")
     })
@@ -74,8 +74,7 @@ fn file(path: &str) -> Option<&'static PageFile> {
 }
 
 fn accepts_gzip(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
-    accepted.flat_map(|value| value.split(',')).any(|coding| {
+    elements(headers, header::ACCEPT_ENCODING.as_str()).any(|coding| {
         let mut parts = coding.split(';').map(str::trim);
         let is_gzip = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
         is_gzip && !parts.any(|parameter| matches!(parameter, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))

@@ -13,6 +13,7 @@ use taffrail_api::question::ViewQuestion;
 
 use super::access::Rights;
 use super::body::{parse, typed, whole};
+use super::elements::elements;
 use super::problem::Refusal;
 use super::request::{HubApi, compute};
 use crate::ask::{Ask, AskError};
@@ -66,9 +67,7 @@ pub(super) async fn question<Q: DeserializeOwned + Serialize>(
 /// Returns the time for which the client waits for the answer: the seconds of the first valid `wait` in its `Prefer`
 /// headers (RFC 7240, `Prefer: wait=5`), but at most [`MAX_PATIENCE`], which is also the default.
 pub(super) fn patience(headers: &HeaderMap) -> Duration {
-    let preferences = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
-    let preferences = preferences.flat_map(|value| value.split(','));
-    let mut waits = preferences.filter_map(|preference| {
+    let mut waits = elements(headers, "prefer").filter_map(|preference| {
         let (name, seconds) = preference.split_once('=')?;
         let seconds = seconds.split(';').next()?.trim().parse().ok()?;
         name.trim().eq_ignore_ascii_case("wait").then_some(Duration::from_secs(seconds))

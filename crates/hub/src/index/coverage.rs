@@ -91,15 +91,18 @@ impl FleetView {
     ) -> Coverage {
         let (state, clusters) = (AnswerState::Complete, seen.len());
         let mut coverage = Coverage { state, as_of: at, clusters, missing: Vec::new(), missing_omitted: 0 };
-        let place = |id: &ClusterId| self.fleet().places.get(id).and_then(|it| self.fleet().cluster(*it));
+        let named = |id: &ClusterId| {
+            let cluster = self.fleet().places.get(id).and_then(|place| self.fleet().cluster(*place));
+            let name = cluster.map(|cluster| self.name(cluster)).filter(|name| !name.is_empty());
+            name.unwrap_or(&id.0).to_owned()
+        };
         for (id, state) in seen {
             let (reason, message) = match state {
                 AnswerState::Complete => continue,
                 AnswerState::Stale => ("Silent", "the cluster was not observed then"),
                 _ => ("NotRecorded", "not all that the hub learned of the cluster then was recorded"),
             };
-            let name = place(id).map_or("", |cluster| self.name(cluster));
-            add(&mut coverage, past(if name.is_empty() { &id.0 } else { name }, *state, reason, message));
+            add(&mut coverage, past(named(id), *state, reason, message));
         }
         let none = "no app of the cluster is recorded for then: it had none, or was not observed";
         let unseen = self.admitted(filter).filter(|(_, cluster)| !seen.contains_key(&cluster.id));
@@ -108,13 +111,11 @@ impl FleetView {
                 continue;
             }
             coverage.clusters += 1;
-            let name = self.name(cluster);
-            let name = if name.is_empty() { &cluster.id.0 } else { name };
-            add(&mut coverage, past(name, AnswerState::Partial, "NotRecorded", none));
+            add(&mut coverage, past(named(&cluster.id), AnswerState::Partial, "NotRecorded", none));
         }
         for name in &filter.clusters {
             if self.called(name).next().is_none() && !seen.contains_key(&ClusterId(name.clone())) {
-                add(&mut coverage, past(name, AnswerState::Partial, "NotRecorded", none));
+                add(&mut coverage, past(name.clone(), AnswerState::Partial, "NotRecorded", none));
             }
         }
         coverage
@@ -213,9 +214,8 @@ fn add(coverage: &mut Coverage, missing: MissingCluster) {
 }
 
 /// Makes the entry of a cluster that an answer for a past time misses.
-fn past(cluster: &str, state: AnswerState, reason: &'static str, message: &str) -> MissingCluster {
-    let (cluster, message) = (cluster.to_owned(), message.to_owned());
-    MissingCluster { cluster, state, reason: reason.into(), message, since: None }
+fn past(cluster: String, state: AnswerState, reason: &'static str, message: &str) -> MissingCluster {
+    MissingCluster { cluster, state, reason: reason.into(), message: message.to_owned(), since: None }
 }
 
 /// Returns the wall-clock time that lies `passed` before `moment`; `None` if it is out of range.

@@ -16,7 +16,9 @@ use super::pair::{ListedPair, Pair, Place};
 use super::{FleetIndex, FleetView, ViewDifferences, lock, recent};
 use crate::clock::{HubClock, HubTime};
 use crate::fleet::{FleetState, KnownCluster, Source, Tells};
-use crate::store::{ClusterRecord, PageQuery, PairId, PairRecord, PairTransition, Store, StoreError};
+use crate::store::{
+    ClusterRecord, PageQuery, PairId, PairRecord, PairTransition, Store, StoreError, finished,
+};
 
 /// The number of pairs that one read of the store returns. All of them are one value of SQLite, which holds 1 GB, and one
 /// pair with as long texts as a hub keeps takes 125 KB of it.
@@ -59,14 +61,8 @@ impl FleetIndex {
                 fleet
             });
             let added;
-            (added, read) = tokio::join!(adding, pages.next());
-            fleet = match added {
-                Ok(fleet) => fleet,
-                Err(error) => match error.try_into_panic() {
-                    Ok(panic) => std::panic::resume_unwind(panic),
-                    Err(_) => return Err(StoreError::Closed),
-                },
-            };
+            (added, read) = tokio::join!(finished(adding), pages.next());
+            fleet = added?;
         }
         drop(pages);
         index.begin(fleet, moment);

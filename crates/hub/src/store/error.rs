@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use tokio::task::JoinHandle;
 
 /// The reason why an operation of a store failed.
 ///
@@ -65,6 +66,14 @@ pub enum StoreError {
         #[source]
         source: Arc<sqlx::Error>,
     },
+}
+
+/// Waits for a task that works for the store. Fails if the runtime ended it; continues its panic if it panicked.
+pub(crate) async fn finished<T>(task: JoinHandle<T>) -> Result<T, StoreError> {
+    task.await.map_err(|error| match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(_) => StoreError::Closed,
+    })
 }
 
 impl StoreError {

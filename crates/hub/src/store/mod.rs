@@ -24,6 +24,7 @@ use futures::stream::BoxStream;
 use jiff::Timestamp;
 
 pub use error::StoreError;
+pub(crate) use error::finished;
 pub use record::{
     Batch, ClusterRecord, Cursor, DroppedHistory, HistoryEntry, HistoryRange, Page, PageQuery, PairId,
     PairPage, PairRecord, PairTransition, SavedHalf, StoreHealth, SyncRecord,

@@ -13,7 +13,7 @@ use super::error::failed;
 use super::read::Columns;
 use super::save::Detail;
 use super::texts::Texts;
-use crate::store::{PairPage, PairRecord, SavedHalf, StoreError};
+use crate::store::{PairPage, PairRecord, SavedHalf, StoreError, finished};
 
 /// The number of columns that identify a pair: text ids of cluster, home, namespace and name, and the code of the
 /// delivery.
@@ -56,15 +56,7 @@ pub(super) fn read(
         let readers = pool.clone();
         // A task of its own: it reads and parses while the page before is used.
         let completing = tokio::spawn(async move { complete(&readers, &rows?).await });
-        async move {
-            match completing.await {
-                Ok(page) => page,
-                Err(error) => match error.try_into_panic() {
-                    Ok(panic) => std::panic::resume_unwind(panic),
-                    Err(_) => Err(StoreError::Closed),
-                },
-            }
-        }
+        async move { finished(completing).await? }
     });
     completed.buffered(AHEAD)
 }
