@@ -17,49 +17,37 @@ pub enum Profile {
 
 /// Builds the binary if anything has changed, and returns its path.
 pub fn build(profile: Profile) -> Result<PathBuf> {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["build", "--quiet", "--package", "taffrail", "--message-format=json-render-diagnostics"]);
-    if profile == Profile::Release {
-        command.arg("--release");
-    }
-    let output = command
-        .current_dir(workspace())
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot run `cargo build --package taffrail`")?;
-    if !output.status.success() {
-        bail!("`cargo build --package taffrail` failed ({})", output.status);
-    }
-    // The path comes from Cargo's messages, as the target folder may be anywhere.
-    executable(&output.stdout, "taffrail").context("`cargo build` built no binary called taffrail")
+    let more: &[&str] = if profile == Profile::Release { &["--release"] } else { &[] };
+    build_target("taffrail", "taffrail", more)
 }
 
 /// Builds a bench of a package in release mode if anything has changed, and returns its path.
 pub fn build_bench(package: &str, bench: &str) -> Result<PathBuf> {
-    build_target(package, bench, &["--release"])
+    build_target(package, bench, &["--bench", bench, "--release"])
 }
 
 /// Builds a bench that judges another program, so that its own speed does not count, without optimisation if anything
 /// has changed, and returns its path; `features` are those of the package that it needs.
 pub fn build_judge(package: &str, bench: &str, features: &str) -> Result<PathBuf> {
-    build_target(package, bench, &["--features", features])
+    build_target(package, bench, &["--bench", bench, "--features", features])
 }
 
-fn build_target(package: &str, bench: &str, more: &[&str]) -> Result<PathBuf> {
+/// Builds a package with these arguments of `cargo build`, and returns the path of its binary or bench `name`.
+fn build_target(package: &str, name: &str, more: &[&str]) -> Result<PathBuf> {
     let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["build", "--quiet", "--package", package, "--bench", bench])
+        .args(["build", "--quiet", "--package", package])
         .args(more)
         .arg("--message-format=json-render-diagnostics")
         .current_dir(workspace())
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
         .output()
-        .context("cannot run `cargo build`")?;
+        .with_context(|| format!("cannot run `cargo build --package {package}`"))?;
     if !output.status.success() {
-        bail!("`cargo build --bench {bench}` failed ({})", output.status);
+        bail!("`cargo build --package {package}` of {name} failed ({})", output.status);
     }
-    executable(&output.stdout, bench).with_context(|| format!("`cargo build` built no bench called {bench}"))
+    // The path comes from Cargo's messages, as the target folder may be anywhere.
+    executable(&output.stdout, name).with_context(|| format!("`cargo build` built nothing called {name}"))
 }
 
 /// Returns the folder of the workspace that this was built from.

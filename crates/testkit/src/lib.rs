@@ -9,6 +9,7 @@ pub mod objects;
 pub mod peers;
 #[cfg(feature = "server")]
 pub mod proxy;
+pub mod running;
 #[cfg(feature = "server")]
 pub mod server;
 pub mod truth;

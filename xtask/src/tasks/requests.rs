@@ -5,16 +5,15 @@
 //! damaged request must be refused. The hub follows the clusters of `taffrail demo`.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread::JoinHandle;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use jiff::Timestamp;
 use taffrail_testkit::binary::{self, Profile};
 use taffrail_testkit::kube::cache;
+use taffrail_testkit::running::{HubAccess, Running};
 
 /// The version of schemathesis.
 const VERSION: &str = "4.32.5";
@@ -50,15 +49,14 @@ impl Requests {
         let data = folder.path().join("data");
         let not_text = "the path of the temporary folder is not valid UTF-8";
         let (kubeconfig, data) = (kubeconfig.to_str().context(not_text)?, data.to_str().context(not_text)?);
-        let (_demo, _) = Running::start(&taffrail, &["demo", "--kubeconfig", kubeconfig], |line| {
-            line.starts_with("export KUBECONFIG=").then_some(())
-        })?;
-        let serve = ["hub", "serve", "--all-contexts", "--kubeconfig", kubeconfig, "--data", data];
-        let (mut hub, (address, token)) =
-            Running::start(&taffrail, &[&serve[..], &["--listen", "127.0.0.1:0"]].concat(), |line| {
-                let token = line.split_once("TAFFRAIL_HUB_TOKEN=")?.1.split(' ').next()?;
-                Some((line.split_once("--hub ")?.1.to_owned(), token.to_owned()))
-            })?;
+        let mut demo = Command::new(&taffrail);
+        demo.args(["demo", "--kubeconfig", kubeconfig]);
+        let (_demo, ()) =
+            Running::start(&mut demo, |line| line.starts_with("export KUBECONFIG=").then_some(()))?;
+        let mut serve = Command::new(&taffrail);
+        serve.args(["hub", "serve", "--all-contexts", "--kubeconfig", kubeconfig, "--data", data]);
+        let (mut hub, HubAccess { url, token }) =
+            Running::start(serve.args(["--listen", "127.0.0.1:0"]), HubAccess::find)?;
         let mut faults = Vec::new();
         for aim in [Aim::Anything, Aim::Present] {
             println!("{}", aim.about());
@@ -70,7 +68,7 @@ impl Requests {
                 .arg(&settings)
                 .arg("run")
                 .arg(binary::workspace().join("docs/openapi.json"))
-                .args(["--url", &address])
+                .args(["--url", &url])
                 .args(["--header", &format!("Authorization: Bearer {token}")])
                 // As a client that has a time of its own. Without it the hub waits for a cluster of the demo that fell
                 // silent almost until its own limit, after which it answers with 503.
@@ -98,7 +96,7 @@ impl Requests {
     }
 }
 
-/// What requests name.
+/// The names and times in requests.
 #[derive(Clone, Copy)]
 enum Aim {
     /// Any text, valid or damaged.
@@ -135,54 +133,6 @@ impl Aim {
                  \"query.sync\" = \"!Failed\"\n\"query.selector\" = \"!none\"\n\"query.delivery\" = [\"ks\"]\n",
                 now = Timestamp::now(),
             ),
-        }
-    }
-}
-
-/// A program that is ended with this. Its output is read to the end.
-struct Running {
-    child: Child,
-    reader: Option<JoinHandle<()>>,
-}
-
-impl Running {
-    /// Starts a program, and waits for the first line of its output of which `find` returns a value.
-    fn start<T>(
-        program: &Path,
-        arguments: &[&str],
-        find: impl Fn(&str) -> Option<T>,
-    ) -> Result<(Running, T)> {
-        let named = || format!("{} {}", program.display(), arguments.first().unwrap_or(&""));
-        let child = Command::new(program)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("cannot run {}", named()))?;
-        let mut running = Running { child, reader: None };
-        let output = running.child.stdout.take().context("the output of a program cannot be read")?;
-        let mut lines = BufReader::new(output).lines();
-        for line in lines.by_ref() {
-            if let Some(found) = find(&line.with_context(|| format!("cannot read {}", named()))?) {
-                // A program whose output nobody reads waits for ever.
-                running.reader = Some(std::thread::spawn(move || lines.for_each(drop)));
-                return Ok((running, found));
-            }
-        }
-        bail!("{} ended before it was ready", named())
-    }
-
-    fn is_running(&mut self) -> Result<bool> {
-        Ok(self.child.try_wait().context("cannot ask for the state of a program")?.is_none())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        if let Some(reader) = self.reader.take() {
-            let _ = reader.join();
         }
     }
 }

@@ -2,16 +2,16 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 use taffrail_testkit::exchange;
+use taffrail_testkit::running::{HubAccess, Running};
 
 use crate::ground::Ground;
 
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A running hub, which is killed on drop.
 pub(crate) struct Hub {
-    child: Child,
+    process: Running,
     address: SocketAddr,
     bearer: String,
 }
@@ -35,30 +35,18 @@ impl Hub {
         let all: Vec<usize> = (0..ground.names().len()).collect();
         let kubeconfig = folder.join("kubeconfig");
         fs::write(&kubeconfig, ground.kubeconfig(&all))?;
-        let mut child = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .args(["hub", "serve", "--all-contexts", "--listen", "127.0.0.1:0"])
             .arg("--kubeconfig")
             .arg(&kubeconfig)
             .arg("--data")
             .arg(folder.join("data"))
             .args(more)
-            .env("XDG_CONFIG_HOME", folder.join("settings"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("cannot run {}", program.display()))?;
-        let lines =
-            BufReader::new(child.stdout.take().context("the output of the hub is not a pipe")?).lines();
-        let told: Vec<String> = lines.take(2).collect::<Result<_, _>>()?;
-        let [first, second] = told.as_slice() else { anyhow::bail!("the hub did not start: {told:?}") };
-        let between = |text: &str, from: &str, to: char| {
-            let rest =
-                text.split_once(from).map(|(_, rest)| rest.split(to).next().unwrap_or(rest).to_owned());
-            rest.with_context(|| format!("the hub says `{text}`"))
-        };
-        let address = between(first, "http://", '/')?.parse()?;
-        let bearer = format!("Authorization: Bearer {}\r\n", between(second, "TAFFRAIL_HUB_TOKEN=", ' ')?);
-        Ok(Hub { child, address, bearer })
+            .env("XDG_CONFIG_HOME", folder.join("settings"));
+        let (process, HubAccess { url, token }) = Running::start(&mut command, HubAccess::find)?;
+        let address = url.strip_prefix("http://").with_context(|| format!("the hub is at {url}"))?.parse()?;
+        Ok(Hub { process, address, bearer: format!("Authorization: Bearer {token}\r\n") })
     }
 
     fn get(&self, path: &str) -> Result<Value> {
@@ -95,14 +83,6 @@ impl Hub {
     /// Puts the process to sleep, or wakes it.
     pub(crate) fn sleep(&self, is_asleep: bool) -> Result<()> {
         let signal = if is_asleep { Signal::STOP } else { Signal::CONT };
-        Ok(kill_process(Pid::from_child(&self.child), signal)?)
-    }
-}
-
-impl Drop for Hub {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        Ok(kill_process(self.process.pid(), signal)?)
     }
 }
