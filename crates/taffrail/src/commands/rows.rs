@@ -47,11 +47,16 @@ pub(super) trait ListRow: NamedRow + Serialize {
 impl NamedRow for AppRow {
     fn name(&self, several: bool) -> String {
         let name = format!("{}/{}/{}", self.delivery, self.namespace, self.name);
-        match (several, self.home == self.cluster) {
-            (false, _) => name,
-            (true, true) => format!("{}/{name}", self.cluster),
-            (true, false) => format!("{}/{name}@{}", self.cluster, self.home),
-        }
+        if several { among_clusters(&self.cluster, &self.home, name) } else { name }
+    }
+}
+
+/// Returns the name of an app of several clusters, from its full name in one: with its cluster, and with its home if
+/// another cluster declares it.
+pub(super) fn among_clusters(cluster: &str, home: &str, name: String) -> String {
+    match home == cluster {
+        true => format!("{cluster}/{name}"),
+        false => format!("{cluster}/{name}@{home}"),
     }
 }
 

@@ -14,6 +14,7 @@ use super::{check, document};
 use crate::cli::{GetArguments, ListOutput, PastTime, SortBy, What};
 use crate::command_error::{CommandError, Exit, written};
 use crate::commands::history::{ESCAPED, PAGE, besides, moment};
+use crate::commands::rows::among_clusters;
 use crate::hub_url::HubUrl;
 use crate::output::answer::Console;
 use crate::output::names::NameWriter;
@@ -213,12 +214,8 @@ fn names(list: &PastList<PastApp>, console: &Console) -> io::Result<()> {
     let mut out = NameWriter::new(console);
     for PastApp { cluster, home, delivery, namespace, name, .. } in &list.items {
         let name = format!("{delivery}/{namespace}/{name}");
-        // As of the present apps.
-        out.write(&match (list.coverage.clusters > 1, home == cluster) {
-            (false, _) => name,
-            (true, true) => format!("{cluster}/{name}"),
-            (true, false) => format!("{cluster}/{name}@{home}"),
-        })?;
+        let is_among_clusters = list.coverage.clusters > 1;
+        out.write(&if is_among_clusters { among_clusters(cluster, home, name) } else { name })?;
     }
     out.finish()
 }
