@@ -9,29 +9,15 @@ import { fileURLToPath } from "node:url";
 import { extname, join, normalize } from "node:path";
 import { PAGE, TYPES } from "./page.mjs";
 
-export const CSP =
+const CSP =
   "default-src 'none'; script-src 'self'; style-src 'self'; worker-src 'self'; connect-src 'self'; img-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/** Starts the server; resolves to it once it listens. `hub` may be changed later through the returned object. */
-export function serve({ hub, port = 0, page = PAGE }) {
-  const state = { hub };
-  const server = createServer((incoming, outgoing) => {
-    const path = new URL(incoming.url, "http://page").pathname;
-    if (path.startsWith("/api/")) return proxy(state.hub, incoming, outgoing);
-    send(page, path, incoming, outgoing);
-  });
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(port, "127.0.0.1", () => resolve({ server, state, url: `http://127.0.0.1:${server.address().port}` }));
-  });
-}
-
-function send(page, path, incoming, outgoing) {
+function send(path, outgoing) {
   // Every path without an ending is a view of the page, which routes by itself.
   const name = extname(path) ? normalize(path).replace(/^\/+/, "") : "index.html";
-  const file = join(page, name);
-  if (!file.startsWith(page) || !existsSync(file)) return outgoing.writeHead(404).end();
+  const file = join(PAGE, name);
+  if (!file.startsWith(PAGE) || !existsSync(file)) return outgoing.writeHead(404).end();
   outgoing.writeHead(200, {
     "content-type": TYPES[extname(file)] ?? "application/octet-stream",
     "content-security-policy": CSP,
@@ -58,14 +44,16 @@ function proxy(hub, incoming, outgoing) {
   incoming.pipe(passed);
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const option = (name) => process.argv[process.argv.indexOf(name) + 1];
-  const hub = process.argv.includes("--hub") ? option("--hub") : "http://127.0.0.1:7655";
-  const port = process.argv.includes("--port") ? Number(option("--port")) : 5180;
-  if (process.argv.includes("--watch")) {
-    const { build } = await import("vite");
-    await build({ root: fileURLToPath(new URL("..", import.meta.url)), logLevel: "warn", build: { watch: {} } });
-  }
-  const { url } = await serve({ hub, port });
-  console.log(`${url}/#TOKEN shows the page with the answers of ${hub}`);
+const option = (name, usual) => (process.argv.includes(name) ? process.argv[process.argv.indexOf(name) + 1] : usual);
+const hub = option("--hub", "http://127.0.0.1:7655");
+const port = Number(option("--port", "5180"));
+if (process.argv.includes("--watch")) {
+  const { build } = await import("vite");
+  await build({ root: fileURLToPath(new URL("..", import.meta.url)), logLevel: "warn", build: { watch: {} } });
 }
+const server = createServer((incoming, outgoing) => {
+  const path = new URL(incoming.url, "http://page").pathname;
+  if (path.startsWith("/api/")) proxy(hub, incoming, outgoing);
+  else send(path, outgoing);
+});
+server.listen(port, "127.0.0.1", () => console.log(`http://127.0.0.1:${port}/#TOKEN shows the page with the answers of ${hub}`));
