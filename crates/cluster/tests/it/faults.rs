@@ -296,7 +296,7 @@ async fn always_expiring_watches_are_backed_off() {
     reader.watcher.end(id);
 }
 
-/// What stands before a dead server answers as an ingress, a firewall, a limit for requests and a broken cache do; the
+/// Programs before a dead server answer: an ingress, a firewall, a limit for requests and a broken cache; the
 /// last two answers are those of an API server.
 #[tokio::test]
 async fn what_answers_in_place_of_a_server_does_not_prove_it() {

@@ -40,7 +40,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PastTime {
     At(Timestamp),
-    /// So long before now.
+    /// A time that lies this long before now.
     Ago(Duration),
 }
 

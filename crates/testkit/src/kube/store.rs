@@ -1,6 +1,6 @@
 //! The store of a control plane, read and written without its API servers.
 //!
-//! So a test knows and changes the truth while an API server is paused, and no cache lies between. Only custom
+//! A test knows and changes the truth by it while an API server is paused, and no cache lies between. Only custom
 //! resources are stored as JSON; objects of built-in kinds are Protobuf and cannot be read here.
 
 use std::net::{Ipv4Addr, SocketAddr};

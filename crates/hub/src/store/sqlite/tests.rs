@@ -159,7 +159,7 @@ async fn a_torn_log_loses_only_its_end() {
     store.close().await;
 }
 
-/// What a disk may leave of a log when the power fails: an end that was never written, or other bytes in its place.
+/// When the power fails, a disk may leave a log without its end, or with other bytes in its place.
 #[tokio::test]
 async fn a_log_that_ends_in_garbage_loses_only_its_end() {
     const CHECKPOINTED: usize = 10;
