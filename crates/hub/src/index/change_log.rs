@@ -2,9 +2,9 @@
 //! searched again.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use super::pair::Place;
+use super::pair::{JudgedPair, Judgement, Pair, Place};
 use super::published::PairChange;
 
 /// The greatest number of changes that are kept, and of publications; a reader that is further behind searches its page
@@ -15,12 +15,31 @@ const MAX_CHANGES: usize = 20_000;
 #[derive(Debug, Default)]
 pub(crate) struct ViewDifferences {
     pub(crate) changes: Arc<[PairChange]>,
+    /// The judgements of each of the changes before and after it, once a page needs them.
+    pub(crate) judged: OnceLock<Box<[[Option<Judgement>; 2]]>>,
     /// The places of the clusters that turned, as [`FleetView::turned`](super::FleetView::turned) returns them.
     pub(crate) places: HashSet<Place>,
     /// True if a cluster has another name or other aliases.
     pub(crate) are_renamed: bool,
     /// True if there are other clusters, or a source reports other facts or errors.
     pub(crate) has_other_facts: bool,
+}
+
+impl ViewDifferences {
+    /// Iterates over the changes, each with the pairs before and after it, of which one may be missing.
+    pub(crate) fn judged(&self) -> impl Iterator<Item = (Place, [Option<JudgedPair<'_>>; 2])> {
+        let judge = |change: &PairChange| {
+            [&change.before, &change.after].map(|pair| pair.as_deref().map(Judgement::of))
+        };
+        let judged = self.judged.get_or_init(|| self.changes.iter().map(judge).collect());
+        self.changes.iter().zip(judged).map(|(change, [before, after])| {
+            (change.place, [join(before, &change.before), join(after, &change.after)])
+        })
+    }
+}
+
+fn join<'c>(judgement: &'c Option<Judgement>, pair: &'c Option<Arc<Pair>>) -> Option<JudgedPair<'c>> {
+    Some(judgement.as_ref()?.with(pair.as_ref()?))
 }
 
 /// The differences of the last publications.

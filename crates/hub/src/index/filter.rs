@@ -12,7 +12,7 @@ use taffrail_object::LabelSelector;
 
 use super::classes::CountedClass;
 use super::names::{NameId, contains};
-use super::pair::{ListedPair, Pair, PairClass, Place, lasting_problems};
+use super::pair::{JudgedPair, ListedPair, Pair, PairClass, Place, lasting_problems};
 use super::published::PublishedCluster;
 use super::view::{FleetView, PairNow};
 
@@ -118,11 +118,6 @@ pub(crate) struct InCluster<'p, 'v> {
 }
 
 impl AppFilter {
-    /// Returns true if the filter names no cluster, or this one by identity, name or alias.
-    fn admits_cluster(&self, view: &FleetView, cluster: &PublishedCluster) -> bool {
-        self.clusters.is_empty() || self.clusters.iter().any(|name| view.is_called(cluster, name))
-    }
-
     /// Returns the places of the clusters that the filter names by identity, name or alias, sorted and each once;
     /// `None`, for all, if it names none.
     pub(crate) fn places(&self, view: &FleetView) -> Option<Vec<Place>> {
@@ -174,23 +169,30 @@ impl AppFilter {
         }
     }
 
-    /// Returns the present state of the pair that the cluster at `place` shows, if it matches, else `None`. Cheaper
-    /// than [`prepare`](AppFilter::prepare) for a single pair.
-    pub(crate) fn admits(&self, view: &FleetView, place: Place, listed: ListedPair<'_>) -> Option<PairNow> {
-        let ListedPair { pair, class, .. } = listed;
+    /// Returns the present state of a pair that the cluster at `place` shows, or showed until now, if it matches, else
+    /// `None`; `is_admitted` says if the cluster is one of those that the filter names. Cheaper than
+    /// [`prepare`](AppFilter::prepare) for a single pair.
+    pub(crate) fn admits(
+        &self,
+        view: &FleetView,
+        (place, is_admitted): (Place, bool),
+        judged: JudgedPair<'_>,
+    ) -> Option<PairNow> {
+        let JudgedPair { pair, class, .. } = judged;
         let cluster = view.fleet().cluster(place)?;
         let is_named = || self.may_admit(&pair.app.app);
         let is_found = || {
+            if self.text.is_empty() {
+                return true;
+            }
             let text = self.text.to_lowercase();
             let names = [&pair.declared.body.key, &pair.app.app.namespace, &pair.app.app.name];
-            text.is_empty()
-                || contains(view.name(cluster), &text)
+            contains(view.name(cluster), &text)
                 || names.into_iter().any(|name| contains(name, &text))
                 || is_told(pair, &text)
         };
         let now = self.admits_class(view, place, class)?;
-        let is_admitted = self.admits_cluster(view, cluster);
-        self.admits_pair(listed, is_admitted, is_named, is_found).then_some(now)
+        self.admits_pair(pair, class, is_admitted, is_named, is_found).then_some(now)
     }
 
     /// Returns the present state of the pairs of a class if it meets the conditions on status, problems, sync, delivery
@@ -215,7 +217,8 @@ impl AppFilter {
     /// and the text (`is_found`) do.
     fn admits_pair(
         &self,
-        ListedPair { pair, class, .. }: ListedPair<'_>,
+        pair: &Pair,
+        class: &PairClass,
         is_admitted: bool,
         is_named: impl FnOnce() -> bool,
         is_found: impl FnOnce() -> bool,
@@ -328,6 +331,6 @@ impl<'v> InCluster<'_, 'v> {
             is_found || (class.severity.is_some() && is_told(pair, &prepared.text))
         };
         let is_named = || prepared.is_named(listed);
-        prepared.filter.admits_pair(listed, self.is_admitted, is_named, is_found)
+        prepared.filter.admits_pair(pair, class, self.is_admitted, is_named, is_found)
     }
 }

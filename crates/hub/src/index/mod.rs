@@ -25,7 +25,7 @@ mod saving;
 mod view;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use taffrail_api::hub::AppChange;
@@ -347,7 +347,8 @@ impl FleetIndex {
         }
         let are_renamed = view.is_renamed(&last, &touched);
         let has_other_facts = !view.tells_the_same(&last, &touched);
-        let differences = ViewDifferences { changes: changes.into(), places, are_renamed, has_other_facts };
+        let (changes, judged) = (changes.into(), OnceLock::new());
+        let differences = ViewDifferences { changes, judged, places, are_renamed, has_other_facts };
         lock(&self.log).push(view.number().unwrap_or_default(), differences);
         let is_new = fleet.version != last.fleet().version;
         *lock(&self.last) = view;

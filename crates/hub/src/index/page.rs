@@ -10,7 +10,7 @@ use taffrail_status::rollup::Counts;
 
 use super::classes::CountedClass;
 use super::filter::{AppFilter, InCluster};
-use super::pair::{ListedPair, Pair, Place, order};
+use super::pair::{JudgedPair, ListedPair, Pair, Place, order};
 use super::view::{FleetView, PairNow};
 
 /// The sort key of an app for one sort field, with all values that decide its position, so that a page can begin after
@@ -88,16 +88,16 @@ impl PageKey {
         view: &FleetView,
         sort: Option<SortField>,
         place: Place,
-        listed: ListedPair<'_>,
+        judged: JudgedPair<'_>,
     ) -> PageKey {
-        let pair = listed.pair;
+        let pair = judged.pair;
         let app = &pair.app.app;
         let (numbers, texts) = match sort {
             Some(SortField::Name) => ([0; 3], [app.name.clone(), app.namespace.clone()]),
             Some(SortField::Cluster) => ([0; 3], [shown_name(view, place, pair).to_owned(), String::new()]),
             _ => {
-                let now = view.now(place, listed.class);
-                (numbers(view, sort, listed, now), [String::new(), String::new()])
+                let now = view.now(place, judged.class);
+                (numbers(view, sort, judged, now), [String::new(), String::new()])
             }
         };
         PageKey { sort: sort.map(number), numbers, texts, place, app: AppId::clone(&pair.app) }
@@ -137,13 +137,13 @@ fn shown_name<'v>(view: &'v FleetView, place: Place, pair: &'v Pair) -> &'v str 
 }
 
 /// Returns the values by which a pair is sorted by status, time or delivery; zeros for the other orders.
-fn numbers(view: &FleetView, sort: Option<SortField>, listed: ListedPair<'_>, now: PairNow) -> [i64; 3] {
+fn numbers(view: &FleetView, sort: Option<SortField>, judged: JudgedPair<'_>, now: PairNow) -> [i64; 3] {
     // Rows without a time come last.
-    let since = || view.since(listed, now).unwrap_or(i64::MAX);
+    let since = || view.since(judged, now).unwrap_or(i64::MAX);
     match sort {
         Some(SortField::Status) => [now.effective as i64, severity(now), since()],
         Some(SortField::Since) => [since(), 0, 0],
-        Some(SortField::Delivery) => [listed.class.delivery as i64, 0, 0],
+        Some(SortField::Delivery) => [judged.class.delivery as i64, 0, 0],
         None | Some(SortField::Name | SortField::Cluster) => [0; 3],
     }
 }
@@ -207,7 +207,7 @@ impl<'v> ClusterOrder<'v> {
                 [self.clusters.rank_of(&pair.declared.body.target.0), 0, 0]
             }
             Some(SortField::Cluster) => [self.rank, 0, 0],
-            sort => numbers(self.view, sort, listed, now),
+            sort => numbers(self.view, sort, listed.judged(), now),
         };
         Position { numbers, place: self.place, at }
     }
@@ -296,7 +296,7 @@ impl FleetView {
         }
         let sorted = best.into_sorted_vec();
         if let Some((position, HeapPair(listed))) = sorted.last().filter(|_| is_cut) {
-            page.next = Some(PageKey::of(self, sort, position.place, *listed));
+            page.next = Some(PageKey::of(self, sort, position.place, listed.judged()));
         }
         page.pairs =
             sorted.into_iter().map(|(position, HeapPair(listed))| (position.place, &**listed.pair)).collect();

@@ -11,7 +11,7 @@ use taffrail_status::rollup::Counts;
 use super::ViewDifferences;
 use super::filter::AppFilter;
 use super::page::{AppQueryPage, PageKey};
-use super::pair::{Pair, Place};
+use super::pair::{JudgedPair, ListedPair, Pair, Place};
 use super::view::{FleetView, PairNow};
 
 /// The greatest number of rows kept beyond the page, so that a row that leaves it is replaced without a search.
@@ -27,6 +27,8 @@ pub(crate) struct PageWatch {
     filter: AppFilter,
     sort: Option<SortField>,
     limit: usize,
+    /// The places of the clusters that the filter names, in the view that the page shows; `None` for all.
+    places: Option<Vec<Place>>,
     /// The first pairs in order: those of the page, and up to 64 beyond it.
     window: Vec<WatchedPair>,
     /// True if the window holds all pairs that match.
@@ -58,6 +60,7 @@ impl PageWatch {
             filter,
             sort,
             limit,
+            places: None,
             window: Vec::new(),
             is_all: false,
             counts: [0; Status::ALL.len()],
@@ -99,37 +102,56 @@ impl PageWatch {
             self.search(new);
             return true;
         };
-        // Most changes concern other pages, and names are compared faster than pairs are found.
-        let admitted = [old, new].map(|view| (view, self.filter.places(view)));
-        let may_admit_at = |place: Place| {
-            admitted.iter().any(|(view, places)| {
-                let is_admitted = places.as_ref().is_none_or(|places| places.binary_search(&place).is_ok());
-                is_admitted || view.fleet().cluster(place).is_some_and(|cluster| cluster.pairs.strays > 0)
-            })
-        };
-        let mut apps: HashSet<(Place, &AppId)> = HashSet::new();
-        for change in differences.iter().flat_map(|it| it.changes.iter()).filter(|it| may_admit_at(it.place))
-        {
-            let pair = change.after.as_ref().or(change.before.as_ref());
-            let app = pair.map(|pair| &*pair.app).filter(|app| self.filter.may_admit(&app.app));
-            apps.extend(app.map(|app| (change.place, app)));
+        let before = self.places.clone();
+        // Without other clusters or names the filter names the same clusters as before.
+        let are_other = differences.iter().any(|it| it.has_other_facts);
+        if are_other {
+            self.places = self.filter.places(new);
         }
         let turned: HashSet<Place> = differences.iter().flat_map(|it| &it.places).copied().collect();
+        let may_admit_at = |watch: &PageWatch, place: Place| {
+            let is_in = |places: &Option<Vec<Place>>| is_among(places.as_deref(), place);
+            let has_strays = |view: &FleetView| {
+                view.fleet().cluster(place).is_some_and(|cluster| cluster.pairs.strays > 0)
+            };
+            is_in(&watch.places) || is_in(&before) || has_strays(old) || has_strays(new)
+        };
+        // Most changes concern other pages: the name and the class of a pair decide without a look at the fleet.
+        let (mut is_changed, mut changes) = (false, 0);
+        let limit = new.fleet().pairs() / MAX_SHARE + SPARE;
+        let mut apps: HashSet<(Place, &AppId)> = HashSet::new();
+        for (place, sides) in differences.iter().flat_map(|it| it.judged()) {
+            let Some(pair) = sides.iter().flatten().next().map(|judged| judged.pair) else { continue };
+            if !self.filter.may_admit(&pair.app.app) || !may_admit_at(self, place) {
+                continue;
+            }
+            changes += 1;
+            // Where nothing turned both views judge a pair equally, so that its changes need no order.
+            if are_other || turned.contains(&place) || turned.contains(&pair.home.cluster) {
+                apps.insert((place, &pair.app));
+            } else {
+                is_changed |= self.replace(new, place, sides);
+            }
+        }
         let shown = new.fleet().with_hosts(turned.iter().copied()).filter(|_| !turned.is_empty());
-        for (place, cluster) in shown.filter(|(place, _)| may_admit_at(*place)) {
+        for (place, cluster) in shown.filter(|(place, _)| may_admit_at(self, *place)) {
             let is_turned = turned.contains(&place);
             let own = cluster.pairs.pairs.iter().filter(|pair| {
                 (is_turned || turned.contains(&pair.home.cluster)) && self.filter.may_admit(&pair.app.app)
             });
             apps.extend(own.map(|pair| (place, &*pair.app)));
         }
-        if apps.len() > new.fleet().pairs() / MAX_SHARE + SPARE {
+        if changes + apps.len() > limit {
             self.search(new);
             return true;
         }
-        let mut is_changed = false;
         for (place, app) in apps {
-            is_changed |= self.change(old, new, place, app);
+            let listed = [old, new].map(|view| view.fleet().cluster(place)?.pairs.listed_of(app));
+            let [gone, found] = listed.map(|listed| listed.map(ListedPair::judged));
+            let is_old =
+                gone.is_some_and(|gone| self.remove(old, (place, is_among(before.as_deref(), place)), gone));
+            let is_new = found.is_some_and(|found| self.insert(new, place, found));
+            is_changed |= is_old || is_new;
         }
         if self.window.len() < self.limit && !self.is_all {
             self.search(new);
@@ -138,15 +160,28 @@ impl PageWatch {
         is_changed
     }
 
-    /// Updates the page for an app that changed. Returns false if neither view has it, or the filter admits it in
-    /// neither.
-    fn change(&mut self, old: &FleetView, new: &FleetView, place: Place, app: &AppId) -> bool {
-        let before = self.find(old, place, app);
-        if let Some(old) = &before {
-            self.count(old.now, false);
-            self.window.retain(|watched| watched.place != place || *watched.pair.app != *app);
-        }
-        let Some(new) = self.find(new, place, app) else { return before.is_some() };
+    /// Updates the page for a pair that changed from the first to the second of `sides`, each judged at the moment of
+    /// `view`. Returns false if the filter admits neither.
+    fn replace(&mut self, view: &FleetView, place: Place, sides: [Option<JudgedPair<'_>>; 2]) -> bool {
+        let [before, after] = sides;
+        let is_admitted = is_among(self.places.as_deref(), place);
+        let is_old = before.is_some_and(|before| self.remove(view, (place, is_admitted), before));
+        let is_new = after.is_some_and(|after| self.insert(view, place, after));
+        is_old || is_new
+    }
+
+    /// Removes a pair that the cluster at `place` showed; `is_admitted` says if the filter named it. Returns false if
+    /// the filter did not admit the pair.
+    fn remove(&mut self, view: &FleetView, place: (Place, bool), pair: JudgedPair<'_>) -> bool {
+        let Some(now) = self.filter.admits(view, place, pair) else { return false };
+        self.count(now, false);
+        self.window.retain(|watched| watched.place != place.0 || watched.pair.app != pair.pair.app);
+        true
+    }
+
+    /// Adds a pair that the cluster at `place` shows. Returns false if the filter does not admit it.
+    fn insert(&mut self, view: &FleetView, place: Place, pair: JudgedPair<'_>) -> bool {
+        let Some(new) = self.watched(view, place, pair) else { return false };
         self.count(new.now, true);
         let at = self.window.partition_point(|watched| watched.key < new.key);
         if at < self.window.len() || self.is_all {
@@ -159,14 +194,12 @@ impl PageWatch {
         true
     }
 
-    /// Looks up an app among the pairs that the cluster at `place` shows in `view`; `None` if it is not there or does
-    /// not match the filter.
-    fn find(&self, view: &FleetView, place: Place, app: &AppId) -> Option<WatchedPair> {
-        let pairs = &view.fleet().cluster(place)?.pairs;
-        let listed = pairs.get(pairs.find(app)?)?;
-        let now = self.filter.admits(view, place, listed)?;
-        let key = PageKey::of(view, self.sort, place, listed);
-        Some(WatchedPair { key, place, pair: Arc::clone(listed.pair), now })
+    /// Makes the row of the window for a pair that the cluster at `place` shows; `None` if the filter does not admit it.
+    fn watched(&self, view: &FleetView, place: Place, pair: JudgedPair<'_>) -> Option<WatchedPair> {
+        let is_admitted = is_among(self.places.as_deref(), place);
+        let now = self.filter.admits(view, (place, is_admitted), pair)?;
+        let key = PageKey::of(view, self.sort, place, pair);
+        Some(WatchedPair { key, place, pair: Arc::clone(pair.pair), now })
     }
 
     fn count(&mut self, now: PairNow, is_more: bool) {
@@ -185,8 +218,16 @@ impl PageWatch {
         self.is_all = page.next.is_none();
         self.problems = page.problems;
         self.counts = Status::ALL.map(|status| page.counts.get(status));
-        let apps: Vec<(Place, Arc<AppId>)> =
-            page.pairs.iter().map(|(place, pair)| (*place, pair.app.clone())).collect();
-        self.window = apps.iter().filter_map(|(place, app)| self.find(view, *place, app)).collect();
+        self.places = self.filter.places(view);
+        let found = page.pairs.iter().filter_map(|(place, pair)| {
+            let listed = view.fleet().cluster(*place)?.pairs.listed_of(&pair.app)?;
+            self.watched(view, *place, listed.judged())
+        });
+        self.window = found.collect();
     }
+}
+
+/// Returns true if a cluster is at one of the sorted `places`, or they are `None`, for all.
+fn is_among(places: Option<&[Place]>, place: Place) -> bool {
+    places.is_none_or(|places| places.binary_search(&place).is_ok())
 }

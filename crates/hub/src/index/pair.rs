@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use taffrail_api::report::{AppId, DeclaredHalf, KeptHalf, ObservedHalf, last_health, speaker};
 use taffrail_apps::{Axis, ClusterId, Delivery, FreshnessState, Problem, ProblemSeverity, SyncState};
 use taffrail_status::Status;
@@ -151,6 +152,42 @@ pub(crate) struct ListedPair<'c> {
     pub(crate) class: &'c PairClass,
 }
 
+/// A pair with the values on which, beside the freshness of clusters, its state and its place in an order depend.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct JudgedPair<'c> {
+    /// An `Arc` for the same reason as in [`ListedPair`].
+    pub(crate) pair: &'c Arc<Pair>,
+    pub(crate) class: &'c PairClass,
+    /// As [`Summary::since`] returns it.
+    pub(crate) since: Option<i64>,
+}
+
+impl<'c> ListedPair<'c> {
+    pub(crate) fn judged(self) -> JudgedPair<'c> {
+        JudgedPair { pair: self.pair, class: self.class, since: self.summary.since() }
+    }
+}
+
+/// The class of a pair, and the time since which it has its worst problem.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Judgement {
+    class: PairClass,
+    since: Option<i64>,
+}
+
+impl Judgement {
+    pub(crate) fn of(pair: &Pair) -> Judgement {
+        let worst = worst_problem(pair);
+        let since = worst.and_then(|problem| problem.since).map(Timestamp::as_microsecond);
+        Judgement { class: PairClass::of(pair, worst), since }
+    }
+
+    /// Joins the judgement with the pair of which it was made.
+    pub(crate) fn with<'c>(&'c self, pair: &'c Arc<Pair>) -> JudgedPair<'c> {
+        JudgedPair { pair, class: &self.class, since: self.since }
+    }
+}
+
 /// A set of axes, as bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Axes(u8);
@@ -199,11 +236,10 @@ impl PairClass {
 impl Summary {
     /// Makes the summary of a pair; adds its names to `names`, and gets the number of its class from `number`.
     pub(crate) fn of(pair: &Pair, names: &mut Names, number: impl FnOnce(PairClass) -> u32) -> Summary {
-        let worst = worst_problem(pair);
-        let since = worst.and_then(|problem| problem.since);
+        let Judgement { class, since } = Judgement::of(pair);
         Summary {
-            class: number(PairClass::of(pair, worst)),
-            since: since.map_or(i64::MAX, |since| since.as_microsecond()),
+            class: number(class),
+            since: since.unwrap_or(i64::MAX),
             namespace: names.id(&pair.app.app.namespace),
             name: names.id(&pair.app.app.name),
             key: names.id(&pair.declared.body.key),

@@ -335,6 +335,11 @@ impl ClusterPairs {
         self.pairs.search(|pair| pair.order(app)).map_or_else(|at| at, |at| at + 1)
     }
 
+    /// Returns the pair of an app; `None` if the list does not have it.
+    pub(crate) fn listed_of(&self, app: &AppId) -> Option<ListedPair<'_>> {
+        self.get(self.find(app)?)
+    }
+
     pub(crate) fn get(&self, at: usize) -> Option<ListedPair<'_>> {
         self.listed((self.pairs.get(at)?, self.summaries.get(at)?))
     }

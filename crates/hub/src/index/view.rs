@@ -12,7 +12,7 @@ use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
 use super::classes::CountedClass;
-use super::pair::{Axes, ListedPair, Pair, PairClass, Place};
+use super::pair::{Axes, JudgedPair, Pair, PairClass, Place};
 use super::published::{PublishedCluster, PublishedFleet, PublishedSource};
 use crate::clock::HubTime;
 
@@ -328,13 +328,9 @@ impl FleetView {
     /// pair that is not live the time at which it was observed last; `None` if it is unknown. Stays the same while the
     /// problem does: moments of the hub's clock are converted by what both clocks showed when the index was made,
     /// whatever the wall clock does since.
-    pub(crate) fn since(
-        &self,
-        ListedPair { pair, summary, .. }: ListedPair<'_>,
-        now: PairNow,
-    ) -> Option<i64> {
+    pub(crate) fn since(&self, JudgedPair { pair, since, .. }: JudgedPair<'_>, now: PairNow) -> Option<i64> {
         if !now.is_dark() {
-            return summary.since();
+            return since;
         }
         let micros = |at: Duration| i64::try_from(at.as_micros()).ok();
         let begun = self.fleet.begun.unwrap_or(self.moment);
