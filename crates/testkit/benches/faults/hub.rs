@@ -1,11 +1,12 @@
 //! The hub that is tested: a process, asked by HTTP.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, OpenOptions};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use rustix::process::{Signal, kill_process};
@@ -23,6 +24,39 @@ pub(crate) struct Hub {
     process: Running,
     address: SocketAddr,
     bearer: String,
+    sleep: Sleep,
+}
+
+/// The sleep of the machine, as the hub sees it.
+struct Sleep {
+    /// The file from which `sleep.c` reads the nanoseconds of all sleeps so far.
+    file: PathBuf,
+    /// The sum of the sleeps that are over.
+    slept: Duration,
+    /// The beginning of the present sleep; `None` while the machine is awake.
+    begun: Option<Instant>,
+}
+
+impl Sleep {
+    /// Builds `sleep.c`, and lets `command` run with it.
+    fn of(command: &mut Command, folder: &Path) -> Result<Sleep> {
+        let library = folder.join("sleep.so");
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/faults/sleep.c");
+        let built =
+            Command::new("cc").args(["-O1", "-shared", "-fPIC", "-o"]).arg(&library).arg(source).status();
+        ensure!(built.context("sleep.c needs the C compiler cc")?.success(), "cc cannot build sleep.c");
+        let sleep = Sleep { file: folder.join("slept"), slept: Duration::ZERO, begun: None };
+        sleep.tell()?;
+        command.env("LD_PRELOAD", library).env("SLEPT", &sleep.file);
+        Ok(sleep)
+    }
+
+    fn tell(&self) -> Result<()> {
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&self.file)?;
+        let slept = i64::try_from(self.slept.as_nanos())?;
+        // In place: the hub has mapped the file.
+        Ok(file.write_all_at(&slept.to_ne_bytes(), 0)?)
+    }
 }
 
 /// A pair as the hub shows it: each side green or not, in the order of [`SIDES`](crate::world::SIDES).
@@ -44,9 +78,10 @@ impl Hub {
             .arg(folder.join("data"))
             .args(more)
             .env("XDG_CONFIG_HOME", folder.join("settings"));
+        let sleep = Sleep::of(&mut command, folder)?;
         let (process, HubAccess { url, token }) = Running::start(&mut command, HubAccess::find)?;
         let address = url.strip_prefix("http://").with_context(|| format!("the hub is at {url}"))?.parse()?;
-        Ok(Hub { process, address, bearer: format!("Authorization: Bearer {token}\r\n") })
+        Ok(Hub { process, address, bearer: format!("Authorization: Bearer {token}\r\n"), sleep })
     }
 
     fn get(&self, path: &str) -> Result<Value> {
@@ -80,9 +115,16 @@ impl Hub {
         row.collect::<Vec<_>>().join("; ")
     }
 
-    /// Puts the process to sleep, or wakes it.
-    pub(crate) fn sleep(&self, is_asleep: bool) -> Result<()> {
-        let signal = if is_asleep { Signal::STOP } else { Signal::CONT };
-        Ok(kill_process(self.process.pid(), signal)?)
+    /// Lets the machine sleep, as far as the hub can tell: it stands still, and so does the clock of its timers.
+    pub(crate) fn sleep(&mut self) -> Result<()> {
+        self.sleep.begun = Some(Instant::now());
+        Ok(kill_process(self.process.pid(), Signal::STOP)?)
+    }
+
+    /// Wakes the hub from its sleep.
+    pub(crate) fn wake(&mut self) -> Result<()> {
+        self.sleep.slept += self.sleep.begun.take().map_or(Duration::ZERO, |begun| begun.elapsed());
+        self.sleep.tell()?;
+        Ok(kill_process(self.process.pid(), Signal::CONT)?)
     }
 }

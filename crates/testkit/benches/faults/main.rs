@@ -92,16 +92,16 @@ fn main() -> Result<ExitCode> {
         let far: Vec<_> =
             (0..SIMULATED).map(|home| (home, (home + 1) % SIMULATED)).cycle().take(2 * SIMULATED).collect();
         let world = World::furnish(&ground, APPS, &far)?;
-        seeded(&arguments, &ground, &world, &Hub::start(&arguments.program, &ground, more)?)?
+        seeded(&arguments, &ground, &world, &mut Hub::start(&arguments.program, &ground, more)?)?
     } else {
         let ground = Ground::real(runtime.handle())?;
         let world = World::furnish(&ground, APPS, &[(0, 1); APPS])?;
-        scripted(&arguments, &ground, &world, &Hub::start(&arguments.program, &ground, more)?)?
+        scripted(&arguments, &ground, &world, &mut Hub::start(&arguments.program, &ground, more)?)?
     };
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn scripted(arguments: &Arguments, ground: &Ground, world: &World, hub: &Hub) -> Result<bool> {
+fn scripted(arguments: &Arguments, ground: &Ground, world: &World, hub: &mut Hub) -> Result<bool> {
     println!(
         "{:28} {:>7} {:>12} {:>11} {:>10} {:>9} {:>6}",
         "fault", "seconds", "pair-seconds", "wrong green", "turned in", "healed in", "turned"
@@ -152,7 +152,7 @@ pub(crate) fn print_row(row: &Row) {
     );
 }
 
-fn seeded(arguments: &Arguments, ground: &Ground, world: &World, hub: &Hub) -> Result<bool> {
+fn seeded(arguments: &Arguments, ground: &Ground, world: &World, hub: &mut Hub) -> Result<bool> {
     let judge = Judge::new(world, ground.names().len());
     let random = fastrand::Rng::with_seed(arguments.seed);
     let (total, counts, healed) = Seeded { ground, world, hub, judge, random }.run(arguments.time)?;

@@ -91,7 +91,7 @@ pub(crate) struct Row {
 pub(crate) struct Script<'a> {
     pub(crate) ground: &'a Ground,
     pub(crate) world: &'a World,
-    pub(crate) hub: &'a Hub,
+    pub(crate) hub: &'a mut Hub,
     pub(crate) judge: Judge,
 }
 
@@ -163,7 +163,7 @@ impl Script<'_> {
                 self.look_for(MOVED_FOR)?;
                 door.line.set(Line::Dead);
             }
-            Cause::Sleep => self.hub.sleep(true)?,
+            Cause::Sleep => self.hub.sleep()?,
         }
         if fault.cuts && !matches!(fault.cause, Cause::Sleep) {
             self.judge.reach[cluster].cut = Some(Instant::now());
@@ -181,7 +181,7 @@ impl Script<'_> {
         while begun.elapsed() < fault.window + BEYOND {
             self.judge.doze(self.world, self.ground)?;
         }
-        self.hub.sleep(false)?;
+        self.hub.wake()?;
         self.look_for(AWAKE)
     }
 

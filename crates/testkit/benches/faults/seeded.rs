@@ -100,7 +100,7 @@ struct Running {
 pub(crate) struct Seeded<'a> {
     pub(crate) ground: &'a Ground,
     pub(crate) world: &'a World,
-    pub(crate) hub: &'a Hub,
+    pub(crate) hub: &'a mut Hub,
     pub(crate) judge: Judge,
     pub(crate) random: fastrand::Rng,
 }
@@ -123,11 +123,11 @@ impl Seeded<'_> {
             self.change()?;
             if wakes.is_some_and(|wakes| wakes <= now) {
                 wakes = None;
-                self.hub.sleep(false)?;
+                self.hub.wake()?;
             } else if wakes.is_none() && self.random.u32(0..AWAKE) == 0 {
                 *counts.entry("hub asleep").or_default() += 1;
                 wakes = Some(now + Duration::from_secs(self.random.u64(20..90)));
-                self.hub.sleep(true)?;
+                self.hub.sleep()?;
             }
             match wakes {
                 Some(_) => self.judge.doze(self.world, self.ground)?,
@@ -144,7 +144,7 @@ impl Seeded<'_> {
             }
         }
         if wakes.is_some() {
-            self.hub.sleep(false)?;
+            self.hub.wake()?;
         }
         for (cluster, running) in running.iter().enumerate() {
             if let Some(running) = running {
