@@ -196,16 +196,18 @@ fn is_named(query: &AppQuery, row: &PastApp) -> bool {
     }
 }
 
+/// Sorts the rows; those that are equal by `by`, or all without it, by the name of the cluster: the hub answers in the
+/// order in which it first heard of the clusters, which differs from start to start.
 fn sort(rows: &mut [PastApp], by: Option<SortBy>) {
+    rows.sort_by(|one, other| one.cluster.cmp(&other.cluster));
     match by {
-        None | Some(SortBy::Since) => {}
+        None | Some(SortBy::Since | SortBy::Cluster) => {}
         Some(SortBy::Name) => {
             rows.sort_by(|one, other| (&one.name, &one.namespace).cmp(&(&other.name, &other.namespace)));
         }
         Some(SortBy::Status) => {
             rows.sort_by_key(|row| (row.state.effective, row.state.problem.is_none()));
         }
-        Some(SortBy::Cluster) => rows.sort_by(|one, other| one.cluster.cmp(&other.cluster)),
         Some(SortBy::Delivery) => rows.sort_by_key(|row| row.delivery),
     }
 }
