@@ -29,7 +29,7 @@ use super::problem::Refusal;
 use super::request::HubApi;
 use crate::index::{FleetView, PublishedFleet};
 
-/// The least time between two frames of one stream.
+/// The least time between two frames of one stream, and between two comparisons of its pages with the fleet.
 const PACE: Duration = Duration::from_millis(250);
 
 /// The time without frames after which a stream sends an `alive` event.
@@ -67,7 +67,7 @@ pub(super) fn open(hub: Arc<HubApi>, parts: Parts, query: &str) -> Response {
     let now = Instant::now();
     let published = hub.index.subscribe();
     let client = Client { hub, state: Some(state) };
-    let connection = Connection { client, parts, published, missed, began: now, sent: now };
+    let connection = Connection { client, parts, published, missed, began: now, sent: now, compared: now };
     let frames = futures::stream::unfold(connection, |connection| async {
         let (frame, connection) = connection.next().await?;
         Some((Ok::<Bytes, Infallible>(frame), connection))
@@ -87,6 +87,8 @@ struct Connection {
     /// The moment at which the last frame or `alive` event was made; before the first, the one at which the client
     /// connected.
     sent: Instant,
+    /// The moment at which the pages were last compared with a view of the fleet, whether they had changed or not.
+    compared: Instant,
 }
 
 /// The stream of a connected client. Dropping this parks the stream.
@@ -116,7 +118,8 @@ impl Connection {
             }
             let seen = self.client.state.as_ref()?.seen.clone();
             if seen.is_some() {
-                tokio::time::sleep_until(self.sent + PACE).await;
+                // A comparison costs as much as a frame: pages in which nothing changes are not compared more often.
+                tokio::time::sleep_until(self.compared + PACE).await;
                 // Time alone may change what is shown.
                 drop(tokio::time::timeout(2 * PACE, self.published.changed()).await);
             }
@@ -128,6 +131,7 @@ impl Connection {
             let view = current(&self.client.hub);
             let is_news = seen.as_ref().is_none_or(|seen| !Arc::ptr_eq(seen, &view));
             if is_news {
+                self.compared = Instant::now();
                 let (frame, client) = frame(self.client, view).await?;
                 self.client = client;
                 if let Some(frame) = frame {
