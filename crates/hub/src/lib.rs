@@ -10,6 +10,7 @@ mod clock;
 mod fleet;
 pub mod http;
 mod index;
+mod parallel;
 mod sharing;
 mod source;
 pub mod store;

@@ -259,13 +259,22 @@ impl PreparedFilter<'_> {
         &'p self,
         view: &'v FleetView,
     ) -> impl Iterator<Item = InCluster<'p, 'v>> + use<'p, 'v> {
-        // A pair whose target the fleet does not have may be in the list of any cluster.
-        let places = self.places.as_ref().filter(|_| view.fleet().strays == 0);
-        let clusters = view.fleet().among(places.map(|places| places.iter().copied()));
-        clusters.filter_map(move |(place, cluster)| self.within(view, place, cluster))
+        self.places(view).filter_map(move |(place, cluster)| self.within(view, place, cluster))
     }
 
-    fn within<'p, 'v>(
+    /// Iterates over the clusters of the view for which the filter was prepared in which a pair may match, the first
+    /// opened first, with their places.
+    pub(crate) fn places<'v>(
+        &self,
+        view: &'v FleetView,
+    ) -> impl Iterator<Item = (Place, &'v Arc<PublishedCluster>)> {
+        // A pair whose target the fleet does not have may be in the list of any cluster.
+        let places = self.places.as_ref().filter(|_| view.fleet().strays == 0);
+        view.fleet().among(places.map(|places| places.iter().copied()))
+    }
+
+    /// Applies the filter to one of its [`places`](PreparedFilter::places); `None` if no pair can match there.
+    pub(crate) fn within<'p, 'v>(
         &'p self,
         view: &FleetView,
         place: Place,

@@ -2,16 +2,24 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use taffrail_api::filter::SortField;
 use taffrail_api::report::AppId;
+use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
 use super::classes::CountedClass;
-use super::filter::{AppFilter, InCluster};
+use super::filter::{AppFilter, InCluster, PreparedFilter};
 use super::pair::{JudgedPair, ListedPair, Pair, Place, order};
+use super::published::PublishedCluster;
 use super::view::{FleetView, PairNow};
+use crate::parallel::in_parts;
+
+/// The least number of clusters for which a search takes another processor: a thread costs as much as some hundred.
+/// Tests have few clusters, and split them too.
+const MIN_CLUSTERS: usize = if cfg!(test) { 1 } else { 512 };
 
 /// The sort key of an app for one sort field, with all values that decide its position, so that a page can begin after
 /// an app that has changed or gone.
@@ -53,7 +61,7 @@ pub(crate) struct AppQueryPage<'q> {
 }
 
 /// A page of apps.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct AppPage<'v> {
     /// The apps in order, each with the place of the cluster that shows it.
     pub(crate) pairs: Vec<(Place, &'v Pair)>,
@@ -229,6 +237,12 @@ impl<'v> ClusterOrder<'v> {
 }
 
 impl AppPage<'_> {
+    fn add(&mut self, other: &AppPage<'_>) {
+        self.total += other.total;
+        self.problems += other.problems;
+        Status::ALL.into_iter().for_each(|status| self.counts.add_many(status, other.counts.get(status)));
+    }
+
     fn count(&mut self, now: PairNow, pairs: usize) {
         self.total += pairs;
         self.counts.add_many(now.effective, pairs);
@@ -256,51 +270,93 @@ impl FleetView {
         }
     }
 
-    /// Returns the page of apps that `query` describes, with the counts of all that match.
+    /// Returns the page of apps that `query` describes, with the counts of all that match. Searches on all processors.
     pub(crate) fn page(&self, query: &AppQueryPage<'_>) -> AppPage<'_> {
         let AppQueryPage { filter, sort, limit, after } = *query;
-        let clusters = ClusterRanks::new(self, sort);
-        let after = after.map(|key| key.after(self, sort, &clusters));
-        let mut page =
-            AppPage { pairs: Vec::new(), next: None, total: 0, counts: Counts::default(), problems: 0 };
-        let mut best: BinaryHeap<(Position, HeapPair<'_>)> = BinaryHeap::new();
-        let mut is_cut = false;
-        for within in filter.prepare(self).clusters(self) {
-            let order = ClusterOrder::new(self, sort, &clusters, &within);
-            if within.is_decided {
-                within.classes().for_each(|(counted, now)| page.count(now, counted.pairs));
-                let least = order.least(&within);
-                if best.len() >= limit && best.peek().is_none_or(|(last, _)| *last < least) {
-                    is_cut = true;
-                    continue;
-                }
-            }
-            for (at, listed, now) in within.pairs() {
-                if !within.is_decided {
-                    page.count(now, 1);
-                }
-                let position = order.position(at, listed, now);
-                if after.is_some_and(|after| position < after) {
-                    continue;
-                }
-                let is_full = best.len() >= limit;
-                is_cut |= is_full;
-                if !is_full {
-                    best.push((position, HeapPair(listed)));
-                } else if best.peek().is_some_and(|(last, _)| *last > position)
-                    && let Some(mut last) = best.peek_mut()
-                {
-                    *last = (position, HeapPair(listed));
-                }
-            }
+        let prepared = filter.prepare(self);
+        let ranks = ClusterRanks::new(self, sort);
+        let after = after.map(|key| key.after(self, sort, &ranks));
+        let search = Search { view: self, prepared: &prepared, sort, limit, after, ranks: &ranks };
+        let clusters: Vec<(Place, &Arc<PublishedCluster>)> = prepared.places(self).collect();
+        let mut page = AppPage::default();
+        let (mut found, mut is_cut) = (Vec::new(), false);
+        for part in in_parts(&clusters, MIN_CLUSTERS, |clusters| search.among(clusters)) {
+            page.add(&part.page);
+            is_cut |= part.is_cut;
+            found.extend(part.best);
         }
-        let sorted = best.into_sorted_vec();
-        if let Some((position, HeapPair(listed))) = sorted.last().filter(|_| is_cut) {
+        found.sort_unstable();
+        is_cut |= found.len() > limit;
+        found.truncate(limit);
+        if let Some((position, HeapPair(listed))) = found.last().filter(|_| is_cut) {
             page.next = Some(PageKey::of(self, sort, position.place, listed.judged()));
         }
         page.pairs =
-            sorted.into_iter().map(|(position, HeapPair(listed))| (position.place, &**listed.pair)).collect();
+            found.into_iter().map(|(position, HeapPair(listed))| (position.place, &**listed.pair)).collect();
         page
+    }
+}
+
+/// The search for the pairs of a page.
+struct Search<'s, 'v> {
+    view: &'v FleetView,
+    prepared: &'s PreparedFilter<'s>,
+    sort: Option<SortField>,
+    limit: usize,
+    /// The least position in the page; `None` for any.
+    after: Option<Position>,
+    ranks: &'s ClusterRanks<'v>,
+}
+
+/// What a search finds in a part of the clusters.
+struct FoundPart<'v> {
+    /// The counts of all pairs that match; no pairs.
+    page: AppPage<'v>,
+    /// The first pairs of the part, at most as many as the page has.
+    best: BinaryHeap<(Position, HeapPair<'v>)>,
+    /// True if the part has more pairs for the page or a later one.
+    is_cut: bool,
+}
+
+impl<'v> Search<'_, 'v> {
+    fn among(&self, clusters: &[(Place, &'v Arc<PublishedCluster>)]) -> FoundPart<'v> {
+        let mut part = FoundPart { page: AppPage::default(), best: BinaryHeap::new(), is_cut: false };
+        let all = clusters.iter();
+        for within in all.filter_map(|(place, cluster)| self.prepared.within(self.view, *place, cluster)) {
+            self.within(&within, &mut part);
+        }
+        part
+    }
+
+    fn within(&self, within: &InCluster<'_, 'v>, part: &mut FoundPart<'v>) {
+        let FoundPart { page, best, is_cut } = part;
+        let order = ClusterOrder::new(self.view, self.sort, self.ranks, within);
+        if within.is_decided {
+            within.classes().for_each(|(counted, now)| page.count(now, counted.pairs));
+            let least = order.least(within);
+            if best.len() >= self.limit && best.peek().is_none_or(|(last, _)| *last < least) {
+                *is_cut = true;
+                return;
+            }
+        }
+        for (at, listed, now) in within.pairs() {
+            if !within.is_decided {
+                page.count(now, 1);
+            }
+            let position = order.position(at, listed, now);
+            if self.after.is_some_and(|after| position < after) {
+                continue;
+            }
+            let is_full = best.len() >= self.limit;
+            *is_cut |= is_full;
+            if !is_full {
+                best.push((position, HeapPair(listed)));
+            } else if best.peek().is_some_and(|(last, _)| *last > position)
+                && let Some(mut last) = best.peek_mut()
+            {
+                *last = (position, HeapPair(listed));
+            }
+        }
     }
 }
 

@@ -1,9 +1,7 @@
 //! A pair: an app and its target cluster, with the summary by which pairs are filtered and sorted.
 
 use std::cmp::Ordering;
-use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -13,6 +11,7 @@ use taffrail_status::Status;
 
 use super::names::{NameId, Names};
 use crate::fleet::{FleetState, KnownCluster};
+use crate::parallel::in_parts;
 
 /// The place of a cluster in the fleet: clusters are numbered in the order in which they were opened.
 pub(crate) type Place = usize;
@@ -47,19 +46,13 @@ impl Pair {
     /// Makes the pairs of all apps that the fleet has at the moment `at`, in no particular order, on all processors.
     pub(crate) fn all(fleet: &FleetState, at: Duration) -> Vec<Pair> {
         let homes: Vec<&KnownCluster> = fleet.all_known().collect();
-        let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let of_homes = |homes: &[&KnownCluster]| -> Vec<Pair> {
             let pairs = homes
                 .iter()
                 .flat_map(|home| home.declared_apps().filter_map(|app| Pair::at_home(fleet, home, app, at)));
             pairs.collect()
         };
-        std::thread::scope(|scope| {
-            let parts = homes.chunks(homes.len().div_ceil(threads).max(1));
-            let running: Vec<_> = parts.map(|homes| scope.spawn(move || of_homes(homes))).collect();
-            let done = running.into_iter().map(ScopedJoinHandle::join);
-            done.flat_map(|pairs| pairs.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-        })
+        in_parts(&homes, 1, of_homes).into_iter().flatten().collect()
     }
 
     fn at_home(fleet: &FleetState, home: &KnownCluster, app: &AppId, at: Duration) -> Option<Pair> {
