@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use taffrail_api::AppName;
 use taffrail_api::filter::{StatusFilter, SyncFilter};
@@ -12,7 +13,7 @@ use taffrail_object::LabelSelector;
 
 use super::classes::CountedClass;
 use super::names::{NameId, contains};
-use super::pair::{JudgedPair, ListedPair, Pair, PairClass, Place, lasting_problems};
+use super::pair::{JudgedPair, ListedPair, MessagesHash, Pair, PairClass, Place, lasting_problems};
 use super::published::PublishedCluster;
 use super::view::{FleetView, PairNow};
 
@@ -100,6 +101,38 @@ pub(crate) struct PreparedFilter<'f> {
     named: Vec<bool>,
     /// True if any name contains `text`.
     is_in_names: bool,
+    messages: SearchedMessages,
+}
+
+/// For the messages that were searched last, whether they contain the text of a filter. Many pairs of a fleet have
+/// equal messages, and to read one takes longer than all else that decides about a pair.
+struct SearchedMessages(Box<[AtomicU64]>);
+
+/// The number of answers that are kept.
+const MAX_SEARCHED: u64 = 4096;
+
+impl SearchedMessages {
+    /// Makes the table for the filter's text; without one nothing is searched.
+    fn new(text: &str) -> SearchedMessages {
+        let len = if text.is_empty() { 0 } else { MAX_SEARCHED };
+        SearchedMessages((0..len).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    /// Returns the answer for messages with this hash, or else that of `search`.
+    fn get(&self, MessagesHash(hash): MessagesHash, search: impl FnOnce() -> bool) -> bool {
+        let Some(slot) = usize::try_from((hash >> 1) & (MAX_SEARCHED - 1)).ok().and_then(|at| self.0.get(at))
+        else {
+            return search();
+        };
+        // The last bit of a slot is the answer, the others are those of the hash; 0 stands for none.
+        let known = slot.load(Ordering::Relaxed);
+        if known != 0 && known | 1 == hash | 1 {
+            return known & 1 == 1;
+        }
+        let is_told = search();
+        slot.store((hash & !1) | u64::from(is_told), Ordering::Relaxed);
+        is_told
+    }
 }
 
 /// A [`PreparedFilter`] applied to the pairs that one cluster shows.
@@ -165,6 +198,7 @@ impl AppFilter {
             names: self.names.iter().filter_map(name).collect(),
             is_in_names: named.contains(&true),
             named,
+            messages: SearchedMessages::new(&text),
             text,
         }
     }
@@ -337,9 +371,39 @@ impl<'v> InCluster<'_, 'v> {
         let has = |name: NameId| prepared.named.get(name as usize).copied().unwrap_or_default();
         let is_found = || {
             let is_found = self.is_found || has(summary.key) || has(summary.namespace) || has(summary.name);
-            is_found || (class.severity.is_some() && is_told(pair, &prepared.text))
+            let is_told = || prepared.messages.get(summary.messages, || is_told(pair, &prepared.text));
+            is_found || (class.severity.is_some() && is_told())
         };
         let is_named = || prepared.is_named(listed);
         prepared.filter.admits_pair(pair, class, self.is_admitted, is_named, is_found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn equal_messages_are_searched_once_and_others_for_themselves() {
+        let searches = Cell::new(0);
+        let ask = |searched: &SearchedMessages, hash: u64, is_told: bool| {
+            let search = || {
+                searches.set(searches.get() + 1);
+                is_told
+            };
+            assert_eq!(searched.get(MessagesHash(hash), search), is_told, "{hash:x}");
+        };
+        let searched = SearchedMessages::new("text");
+        let (one, same_slot) = (0xabc0, 0xabc0 + (MAX_SEARCHED << 1));
+        for (hash, is_told) in [(one, true), (one, true), (0, false), (0xabc4, false), (0xabc4, false)] {
+            ask(&searched, hash, is_told);
+        }
+        assert_eq!(searches.get(), 3);
+        for (hash, is_told) in [(same_slot, false), (one, true), (same_slot, false)] {
+            ask(&searched, hash, is_told);
+        }
+        assert_eq!(searches.get(), 6);
     }
 }

@@ -1,7 +1,8 @@
 //! A pair: an app and its target cluster, with the summary by which pairs are filtered and sorted.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -133,6 +134,22 @@ pub(crate) struct Summary {
     pub(crate) namespace: NameId,
     pub(crate) name: NameId,
     pub(crate) key: NameId,
+    /// The hash of the messages of all its problems except those of freshness.
+    pub(crate) messages: MessagesHash,
+}
+
+/// The hash of the messages of a pair, by which a text search reads equal messages once. Its key is random, so that nobody
+/// can write messages with equal hashes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MessagesHash(pub(crate) u64);
+
+impl MessagesHash {
+    fn of(pair: &Pair) -> MessagesHash {
+        static KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        let mut hasher = KEY.build_hasher();
+        lasting_problems(pair).for_each(|problem| problem.message.hash(&mut hasher));
+        MessagesHash(hasher.finish())
+    }
 }
 
 /// A pair as the list of a cluster shows it.
@@ -236,6 +253,7 @@ impl Summary {
             namespace: names.id(&pair.app.app.namespace),
             name: names.id(&pair.app.app.name),
             key: names.id(&pair.declared.body.key),
+            messages: MessagesHash::of(pair),
         }
     }
 

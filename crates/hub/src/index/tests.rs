@@ -542,8 +542,8 @@ fn changed_list_of_pairs_equals_one_that_is_made_again() {
                     let apps: Vec<_> = pairs.pairs.iter().map(|pair| pair.app.clone()).collect();
                     // A list that is made again may number its classes otherwise.
                     let plain = |it: ListedPair<'_>| {
-                        let Summary { class: _, namespace, name, key, .. } = *it.summary;
-                        format!("{:?}", (it.class, it.summary.since(), namespace, name, key))
+                        let Summary { class: _, namespace, name, key, messages, .. } = *it.summary;
+                        format!("{:?}", (it.class, it.summary.since(), namespace, name, key, messages))
                     };
                     let summaries: Vec<String> = pairs.iter().map(plain).collect();
                     (apps, summaries, pairs.strays, pairs.guests)
