@@ -8,8 +8,8 @@ use taffrail_testkit::hub::Hub;
 
 use crate::load::{App, Load};
 
-/// A transition: its time, the state before, and the state after, as JSON.
-type Transition = (String, String, String);
+/// A transition: its microsecond, in which history tells it, and the states before and after, as JSON.
+type Transition = (i64, String, String);
 
 /// The transitions of each app that a hub acknowledged: those that it showed as history, which it reads from its store,
 /// and those that it showed as changes, from memory, before it said that nothing is unsaved.
@@ -44,7 +44,7 @@ impl Findings {
 }
 
 fn transition(row: &Value) -> Transition {
-    (row["at"].as_str().unwrap_or_default().to_owned(), row["before"].to_string(), row["after"].to_string())
+    (time(row["at"].as_str().unwrap_or_default()), row["before"].to_string(), row["after"].to_string())
 }
 
 impl Ledger {
@@ -90,12 +90,12 @@ impl Ledger {
             let is_state = |state: &Value| {
                 state.is_null() || ["health", "effective", "sync"].iter().all(|part| state[*part].is_string())
             };
-            if it.0.is_empty() || !is_state(&row["before"]) || !is_state(&row["after"]) || it.1 == it.2 {
+            if it.0 == i64::MIN || !is_state(&row["before"]) || !is_state(&row["after"]) || it.1 == it.2 {
                 findings.half_written += 1;
                 findings.note(format!("{}: half-written {row}", app.name));
             }
             if let Some((at, _, after)) = &last {
-                if time(at) > time(&it.0) {
+                if *at > it.0 {
                     findings.disordered += 1;
                     findings.note(format!("{}: {at} before {}", app.name, it.0));
                 }
@@ -111,7 +111,7 @@ impl Ledger {
             last = Some(it);
         }
         let acknowledged = self.of.get(&app.name).into_iter().flatten();
-        for it in acknowledged.filter(|it| from.is_empty() || time(&it.0) >= time(from)) {
+        for it in acknowledged.filter(|it| from.is_empty() || it.0 >= time(from)) {
             findings.checked += 1;
             if !met.contains(it) {
                 findings.lost += 1;
