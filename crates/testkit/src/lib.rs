@@ -3,6 +3,7 @@
 pub mod binary;
 pub mod examples;
 mod exchange;
+pub mod hub;
 pub mod kube;
 mod kubeconfig;
 pub mod objects;

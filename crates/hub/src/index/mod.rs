@@ -341,10 +341,11 @@ impl FleetIndex {
         let transitions = recent::transitions(&before, &view, &changes, &since);
         places.extend(since);
         news.extend(transitions.iter().filter_map(|transition| recent::row(&view, transition)));
-        lock(&self.recent).extend(news);
+        // Before anybody can see the changes: nobody may see one, and then hear that nothing is unsaved.
         if let Some(journal) = &self.journal {
             journal.publication(moment, &turned, &changes, &transitions, fleet.pairs());
         }
+        lock(&self.recent).extend(news);
         let are_renamed = view.is_renamed(&last, &touched);
         let has_other_facts = !view.tells_the_same(&last, &touched);
         let (changes, judged) = (changes.into(), OnceLock::new());

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
-use std::net::SocketAddr;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,20 +9,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use rustix::process::{Signal, kill_process};
-use serde_json::Value;
-use taffrail_testkit::exchange;
-use taffrail_testkit::running::{HubAccess, Running};
+use taffrail_testkit::hub::Hub as HubProcess;
 
 use crate::ground::Ground;
 
-/// The maximum time of an answer.
-const PATIENCE: Duration = Duration::from_secs(5);
-
 /// A running hub, which is killed on drop.
 pub(crate) struct Hub {
-    process: Running,
-    address: SocketAddr,
-    bearer: String,
+    process: HubProcess,
     sleep: Sleep,
 }
 
@@ -79,20 +71,12 @@ impl Hub {
             .args(more)
             .env("XDG_CONFIG_HOME", folder.join("settings"));
         let sleep = Sleep::of(&mut command, folder)?;
-        let (process, HubAccess { url, token }) = Running::start(&mut command, HubAccess::find)?;
-        let address = url.strip_prefix("http://").with_context(|| format!("the hub is at {url}"))?.parse()?;
-        Ok(Hub { process, address, bearer: format!("Authorization: Bearer {token}\r\n"), sleep })
-    }
-
-    fn get(&self, path: &str) -> Result<Value> {
-        let (status, body) = exchange(self.address, &format!("GET {path}"), &self.bearer, "", PATIENCE)?;
-        ensure!(status == 200, "{path}: {status}: {body}");
-        Ok(serde_json::from_str(&body)?)
+        Ok(Hub { process: HubProcess::start(&mut command)?, sleep })
     }
 
     /// Asks for all pairs.
     pub(crate) fn shown(&self) -> Result<Shown> {
-        let list = self.get("/api/v1/apps?limit=500")?;
+        let list = self.process.get("/api/v1/apps?limit=500")?;
         let mut shown = Shown::new();
         for row in list["items"].as_array().context("the hub answered with no list")? {
             let sides = shown.entry(row["name"].as_str().unwrap_or_default().to_owned()).or_default();
@@ -105,7 +89,7 @@ impl Hub {
 
     /// Asks for the statuses, the freshness and the message of one pair, for a failure.
     pub(crate) fn told_of(&self, name: &str) -> String {
-        let list = self.get("/api/v1/apps?limit=500").unwrap_or_default();
+        let list = self.process.get("/api/v1/apps?limit=500").unwrap_or_default();
         let rows = list["items"].as_array().into_iter().flatten();
         let row = rows.filter(|row| row["name"] == name).map(|row| {
             let fields =

@@ -12,6 +12,7 @@ mod compute;
 mod dump;
 mod faults;
 mod hub;
+mod kills;
 mod measure;
 mod objects;
 mod rules;
@@ -41,6 +42,7 @@ pub(crate) enum Bench {
     Wait(wait::Wait),
     Soak(soak::Soak),
     Faults(faults::Faults),
+    Kills(kills::Kills),
 }
 
 impl Bench {
@@ -56,6 +58,7 @@ impl Bench {
             Bench::Wait(bench) => bench.run(),
             Bench::Soak(bench) => bench.run(),
             Bench::Faults(bench) => bench.run(),
+            Bench::Kills(bench) => bench.run(),
         }
     }
 }

@@ -1,0 +1,65 @@
+//! A hub that runs as a process, asked by HTTP.
+
+use std::net::SocketAddr;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use rustix::process::Pid;
+use serde_json::Value;
+
+use crate::exchange;
+use crate::running::{HubAccess, Running};
+
+/// The maximum time of an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A running `taffrail hub serve` on loopback, which is killed on drop.
+pub struct Hub {
+    process: Running,
+    address: SocketAddr,
+    bearer: String,
+}
+
+impl Hub {
+    /// Starts a hub with this command, and waits until it tells its address.
+    ///
+    /// # Errors
+    /// If the command cannot be run, ends before, or listens at no address of this machine.
+    pub fn start(command: &mut Command) -> Result<Hub> {
+        let (process, HubAccess { url, token }) = Running::start(command, HubAccess::find)?;
+        let address = url.strip_prefix("http://").with_context(|| format!("the hub is at {url}"))?.parse()?;
+        Ok(Hub { process, address, bearer: format!("Authorization: Bearer {token}\r\n") })
+    }
+
+    /// Returns the process id.
+    pub fn pid(&self) -> Pid {
+        self.process.pid()
+    }
+
+    /// Returns the text with which the hub answers `GET path`.
+    ///
+    /// # Errors
+    /// If there is no answer within 5 s, or its status is not 200.
+    pub fn text(&self, path: &str) -> Result<String> {
+        let (status, body) = exchange(self.address, &format!("GET {path}"), &self.bearer, "", PATIENCE)?;
+        ensure!(status == 200, "{path}: {status}: {body}");
+        Ok(body)
+    }
+
+    /// Returns the JSON with which the hub answers `GET path`.
+    ///
+    /// # Errors
+    /// Those of [`Hub::text`], and an answer that is no JSON.
+    pub fn get(&self, path: &str) -> Result<Value> {
+        Ok(serde_json::from_str(&self.text(path)?)?)
+    }
+
+    /// Returns true if all changes that the hub knew of when it answered are in its store.
+    ///
+    /// # Errors
+    /// Those of [`Hub::text`].
+    pub fn has_saved(&self) -> Result<bool> {
+        Ok(self.text("/metrics")?.contains("taffrail_hub_store_pending 0\n"))
+    }
+}
