@@ -68,6 +68,8 @@ struct Figures {
     stored: [f64; 2],
     /// CPU time with heartbeats, with 1 % changing an hour, and with [`RATE`] changes a second, in percent of a core.
     cpu: [f64; 3],
+    /// CPU time for each of these changes, in ms, heartbeats included.
+    change: f64,
     /// Median and 99th percentile of the time from a change to a client that follows, in ms.
     latency: [f64; 2],
     /// Median and 99th percentile of the time for a page, in ms.
@@ -101,7 +103,7 @@ impl Hub {
         let begun = Instant::now();
         bench.load(rows)?;
         figures.loaded = [begun.elapsed().as_secs_f64(), bench.usage()?.cpu];
-        // The hub never keeps former versions, and compacts nothing.
+        // Of a row the hub keeps no former version, so there is nothing to compact; history grows by its own bounds.
         let whole = || [size(store) + size(&store.with_extension("db-wal")); 2];
         figures.stored = whole();
         self.steps(&mut bench, &mut figures, rows)?;
@@ -184,9 +186,11 @@ impl Hub {
         let (_, hourly) = side.while_measured(&hourly(rows, self.rest))?;
         side.tell(&format!("streams {FEW_STREAMS}"))?;
         sleep(QUIET);
+        let before = side.usage()?.cpu;
         let (outcome, busy) = side.while_measured(&format!("change {RATE} {}", self.changes))?;
         side.tell("streams 0")?;
         figures.cpu = [heartbeats, hourly, busy];
+        figures.change = (side.usage()?.cpu - before) * 1e3 / figure(&outcome["changes"]);
         let latency = &outcome["latency"];
         figures.latency = [figure(&latency["p50"]), figure(&latency["p99"])];
         if let Some(renewed) = beating["renewed"].as_u64() {
@@ -265,6 +269,7 @@ fn print(ours: &Figures, theirs: &Figures, rows: f64) {
     line("CPU, heartbeats each 15 s, % of a core", &|it| it.cpu[0]);
     line("CPU, heartbeats and 1 % changing an hour, % of a core", &|it| it.cpu[1]);
     line(&format!("CPU, {RATE} changes a second, {FEW_STREAMS} clients, % of a core"), &|it| it.cpu[2]);
+    line("CPU ms a change", &|it| it.change);
     line("ms from a change to a client that follows, p50", &|it| it.latency[0]);
     line("ms from a change to a client that follows, p99", &|it| it.latency[1]);
     line("ms for a page of 100 of a team, p50", &|it| it.page[0]);
