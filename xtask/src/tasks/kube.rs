@@ -148,6 +148,7 @@ impl Up {
             flux_crds: !self.no_flux_crds,
             kubeconfig: self.kubeconfig.map(std::path::absolute).transpose()?,
             audited: false,
+            durable: false,
             store: None,
         })?;
         let name = plane.name();

@@ -63,6 +63,11 @@ impl RowQuery {
         query
     }
 
+    /// Makes a query for all apps of a random namespace, which is a team's in every cluster.
+    pub(crate) fn of_team() -> RowQuery {
+        RowQuery { namespaces: vec![fastrand::usize(0..NAMESPACES)], ..RowQuery::default() }
+    }
+
     /// Returns the query as parameters of a path.
     pub(crate) fn parameters(&self) -> String {
         let mut all = Vec::new();

@@ -1,10 +1,12 @@
-//! Measures the cost of a hub. `cargo xtask bench hub` runs this program twice, and reads its cost from the kernel.
+//! Measures the cost of a hub. `cargo xtask bench hub` runs this program as the hub and as what surrounds it, and reads
+//! its cost from the kernel.
 //!
 //! `hub_cost serve SOCKET STORE CLUSTERS` is a hub, wired as the binary wires it, but for its source: that is another
 //! process, which sends messages through the Unix socket SOCKET. `hub_cost write CLUSTERS SEED` is that process: it
 //! knows a fleet of CLUSTERS clusters, reports it to the hub, reads from the hub by HTTP, and compares each answer with
-//! one of its own. Both report in a line of JSON that they are ready, and then obey the commands on standard input, one
-//! per line.
+//! one of its own. `hub_cost peer CLUSTERS SEED` knows the same fleet, and writes it as objects to a Kubernetes API
+//! server, the peer of the hub. All report in a line of JSON that they are ready, and then obey the commands on standard
+//! input, one per line.
 //!
 //! A message on the socket is JSON after its length in bytes, a big-endian number of 32 bits.
 #![expect(clippy::print_stdout, reason = "it answers on standard output")]
@@ -13,8 +15,10 @@ mod client;
 mod expected;
 mod frames;
 mod model;
+mod peer;
 mod serve;
 mod source;
+mod watched;
 mod writer;
 
 use std::error::Error;
@@ -58,6 +62,7 @@ fn main() -> Result<(), Failure> {
             runtime.block_on(serve::run(socket.as_ref(), store.as_ref(), clusters.parse()?))
         }
         ["write", clusters, seed] => runtime.block_on(writer::run(clusters.parse()?, seed.parse()?)),
-        _ => Err("usage: hub_cost serve SOCKET STORE CLUSTERS, or hub_cost write CLUSTERS SEED".into()),
+        ["peer", clusters, seed] => runtime.block_on(peer::run(clusters.parse()?, seed.parse()?)),
+        _ => Err("usage: hub_cost serve SOCKET STORE CLUSTERS, or hub_cost write|peer CLUSTERS SEED".into()),
     }
 }

@@ -82,6 +82,13 @@ pub(crate) fn name(app: usize) -> &'static str {
     NAMES.get(app % NAMES.len()).copied().unwrap_or_default()
 }
 
+/// Returns the number of an app in its cluster, by its namespace and name; `None` if there is no such app.
+pub(crate) fn app_number(namespace: &str, name: &str) -> Option<usize> {
+    let namespace: usize = namespace.strip_prefix("team-")?.parse().ok()?;
+    let name = NAMES.iter().position(|it| *it == name)?;
+    Some(namespace * NAMES.len() + name)
+}
+
 /// Returns the delivery of an app, by its number in its cluster.
 pub(crate) fn delivery(app: usize) -> Delivery {
     match app / NAMES.len() {

@@ -1,7 +1,7 @@
 //! The source that reports the model to the hub: opens streams, sends snapshots, changes, heartbeats and digests as an
 //! observer does.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,10 +13,11 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::{Mutex, mpsc};
 
 use crate::model::{APPS, AppState, Model, cluster_id};
+use crate::watched::Watched;
 use crate::{Failure, frames};
 
 /// The time without another report after which a heartbeat is sent about a cluster.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// The interval of digests.
 const DIGEST: Duration = Duration::from_secs(30);
@@ -38,11 +39,8 @@ pub(crate) struct Source {
     connections: u64,
     buffer: Vec<u8>,
     streams: Vec<Stream>,
-    /// The clusters whose changes clients are expected to see, each with those that they have not seen yet: by app, the
-    /// numbers of the changes with the moments at which they were due, the earliest first.
-    pub(crate) watched: HashMap<usize, HashMap<usize, VecDeque<(u32, Instant)>>>,
-    /// The times from changes to their arrival at a client.
-    pub(crate) arrived: Vec<Duration>,
+    /// The changes that clients are expected to see.
+    watched: Watched,
     pub(crate) counters: Counters,
 }
 
@@ -68,7 +66,7 @@ pub(crate) struct Counters {
 pub(crate) type Shared = Arc<Mutex<Source>>;
 
 impl Source {
-    pub(crate) fn new(model: Model) -> Source {
+    pub(crate) fn new(model: Model, watched: Watched) -> Source {
         let now = Instant::now();
         let closed = Stream { position: None, sent: now, digest_due: now };
         let streams = vec![closed; model.clusters];
@@ -78,8 +76,7 @@ impl Source {
             connections: 0,
             buffer: Vec::new(),
             streams,
-            watched: HashMap::new(),
-            arrived: Vec::new(),
+            watched,
             counters: Counters::default(),
         }
     }
@@ -141,28 +138,9 @@ impl Source {
         state: AppState,
         due: Instant,
     ) -> Result<(), Failure> {
-        if let Some(apps) = self.watched.get_mut(&cluster) {
-            apps.entry(app).or_default().push_back((state.change, due));
-        }
+        self.watched.expect(cluster, app, state.change, due);
         let changed = self.model.halves(cluster, app).into();
         self.report(cluster, Content::Changes { changed, gone: Vec::new() })
-    }
-
-    /// Notes that a client got the row of an app as it is after the change of this number.
-    pub(crate) fn seen(&mut self, cluster: usize, app: usize, change: u32, at: Instant) {
-        let Some(waiting) = self.watched.get_mut(&cluster).and_then(|apps| apps.get_mut(&app)) else {
-            return;
-        };
-        while let Some((first, due)) = waiting.front().copied().filter(|(first, _)| *first <= change) {
-            debug_assert!(first <= change);
-            self.arrived.push(at.saturating_duration_since(due));
-            waiting.pop_front();
-        }
-    }
-
-    /// Returns the number of changes that no client has seen yet.
-    pub(crate) fn unseen(&self) -> usize {
-        self.watched.values().flat_map(HashMap::values).map(VecDeque::len).sum()
     }
 
     /// Sends heartbeats and digests of the clusters that need one.

@@ -15,17 +15,18 @@ use taffrail_status::Status;
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
 
-use crate::client::{Client, Events, Hub};
+use crate::client::{Client, Events, Server};
 use crate::expected::{self, RowQuery};
 use crate::model::{self, APPS, Health, Model, NAMES, NAMESPACES};
 use crate::source::{Shared, Source, connect};
+use crate::watched::{Watched, spread};
 use crate::{Failure, commands, say};
 
 /// The number of rows of a page.
-const PAGE: usize = 100;
+pub(crate) const PAGE: usize = 100;
 
 /// The number of pages that are read of one query.
-const PAGES: usize = 3;
+pub(crate) const PAGES: usize = 3;
 
 /// Maximum time until the hub shows what was reported.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -58,7 +59,8 @@ struct Event {
 /// The writer: the source of reports, and the hub that it reads from.
 struct Writer {
     source: Shared,
-    hub: Option<Hub>,
+    watched: Watched,
+    hub: Option<Server>,
     streams: Vec<JoinHandle<()>>,
     clusters: usize,
 }
@@ -68,23 +70,27 @@ pub(crate) async fn run(clusters: usize, seed: u64) -> Result<(), Failure> {
     fastrand::seed(seed);
     let model = Model::new(clusters);
     let rows = clusters * APPS;
-    let source = Arc::new(Mutex::new(Source::new(model)));
-    let mut writer = Writer { source, hub: None, streams: Vec::new(), clusters };
+    let watched = Watched::default();
+    let source = Arc::new(Mutex::new(Source::new(model, watched.clone())));
+    let mut writer = Writer { source, watched, hub: None, streams: Vec::new(), clusters };
     say(&json!({"ready": true, "clusters": clusters, "rows": rows}));
     let mut lines = commands();
     while let Some(line) = lines.recv().await {
         let words: Vec<&str> = line.split_whitespace().collect();
         let done = match words.as_slice() {
             ["hub", address, token] => {
-                writer.hub = Some(Hub { address: address.parse()?, token: (*token).to_owned() });
+                let (address, token) = (address.parse()?, (*token).to_owned());
+                writer.hub = Some(Server { address, token, tls: None });
                 json!({"done": "hub"})
             }
             ["load", socket] => writer.load(socket.as_ref()).await?,
             ["streams", count] => writer.streams(count.parse()?).await?,
             ["change", rate, seconds] => writer.change(rate.parse()?, seconds.parse()?).await?,
             ["churn", seconds] => writer.churn(seconds.parse()?).await?,
-            ["pages", count] => writer.pages(count.parse()?).await?,
-            ["counts", rounds] => writer.counts(rounds.parse()?).await?,
+            ["pages", count] => writer.pages(count.parse()?, RowQuery::random).await?,
+            ["team-pages", count] => writer.pages(count.parse()?, |_| RowQuery::of_team()).await?,
+            ["counts", rounds] => writer.counts(rounds.parse()?, &GROUPS).await?,
+            ["status-counts", rounds] => writer.counts(rounds.parse()?, &["status"]).await?,
             ["matrix", rounds] => writer.matrix(rounds.parse()?).await?,
             ["image", clusters] => writer.image(clusters.parse()?).await?,
             ["stale"] => writer.stale().await?,
@@ -93,16 +99,6 @@ pub(crate) async fn run(clusters: usize, seed: u64) -> Result<(), Failure> {
         say(&done);
     }
     Ok(())
-}
-
-/// Returns the median, the 99th percentile and the maximum in milliseconds, and the number of measurements.
-fn spread(mut times: Vec<Duration>) -> Value {
-    times.sort_unstable();
-    let at = |part: usize| {
-        let place = (times.len() * part).div_ceil(100).saturating_sub(1);
-        times.get(place).map_or(0.0, |time| time.as_secs_f64() * 1e3)
-    };
-    json!({"p50": at(50), "p99": at(99), "longest": at(100), "count": times.len()})
 }
 
 impl Writer {
@@ -152,15 +148,15 @@ impl Writer {
     /// Ends all streams, and opens so many new ones with differing pages.
     async fn streams(&mut self, count: usize) -> Result<Value, Failure> {
         self.streams.drain(..).for_each(|stream| stream.abort());
-        self.source.lock().await.watched.clear();
-        let mut watched = expected::some_clusters(self.clusters, count.div_ceil(4)).into_iter();
+        self.watched.clear();
+        let mut shown = expected::some_clusters(self.clusters, count.div_ceil(4)).into_iter();
         let (opened, mut first) = mpsc::unbounded_channel();
         for number in 0..count {
             let namespace = model::namespace(number / 4 % NAMESPACES * NAMES.len());
             let (page, cluster) = match number % 4 {
                 0 => {
                     // Of a small fleet all clusters may be watched already.
-                    let cluster = watched.next().unwrap_or(number % self.clusters.max(1));
+                    let cluster = shown.next().unwrap_or(number % self.clusters.max(1));
                     (format!("apps?cluster={}&limit=100", model::cluster_name(cluster)), Some(cluster))
                 }
                 1 => (format!("apps?namespace={namespace}&status=!Ready&sort=status&limit=50"), None),
@@ -178,10 +174,10 @@ impl Writer {
             let query = utf8_percent_encode(&page, NON_ALPHANUMERIC);
             let events =
                 self.client().await?.events(&format!("/api/v1/stream?subscribe=page:{query}")).await?;
-            let (source, opened) = (Arc::clone(&self.source), opened.clone());
+            let (watched, opened) = (self.watched.clone(), opened.clone());
             self.streams.push(tokio::spawn(async move {
                 // The first error ends the stream; what it should have shown then stays unseen.
-                let _ = follow(events, cluster, &source, opened).await;
+                let _ = follow(events, cluster, &watched, opened).await;
             }));
         }
         for _ in 0..count {
@@ -192,12 +188,7 @@ impl Writer {
 
     /// Changes apps at this rate, one in four of them in a cluster that a stream shows.
     async fn change(&mut self, rate: f64, seconds: f64) -> Result<Value, Failure> {
-        let watched: Vec<usize> = self.source.lock().await.watched.keys().copied().collect();
-        let clusters = self.clusters;
-        let pick = |number: usize| {
-            let some = (number.is_multiple_of(4)).then(|| fastrand::choice(&watched).copied()).flatten();
-            (some.unwrap_or_else(|| fastrand::usize(0..clusters.max(1))), fastrand::usize(0..APPS))
-        };
+        let pick = self.watched.picker(self.clusters);
         let end = Instant::now() + Duration::from_secs_f64(seconds);
         let count = (rate * seconds) as usize;
         let late = self.paced(count, rate, pick).await?;
@@ -236,17 +227,10 @@ impl Writer {
 
     /// Waits until clients have seen all changes of watched clusters, and returns the times that it took.
     async fn outcome(&self, changes: usize, late: Duration) -> Result<Value, Failure> {
-        let begun = Instant::now();
-        while self.source.lock().await.unseen() > 0 && begun.elapsed() < Duration::from_secs(30) {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        let mut source = self.source.lock().await;
-        let unseen = source.unseen();
-        source.watched.values_mut().for_each(|apps| apps.clear());
-        let arrived = std::mem::take(&mut source.arrived);
-        let counters = source.counters;
+        let (latency, unseen) = self.watched.outcome().await;
+        let counters = self.source.lock().await.counters;
         Ok(json!({
-            "changes": changes, "late_ms": late.as_secs_f64() * 1e3, "latency": spread(arrived), "unseen": unseen,
+            "changes": changes, "late_ms": late.as_secs_f64() * 1e3, "latency": latency, "unseen": unseen,
             "refused": counters.refused, "resends": counters.resends,
         }))
     }
@@ -279,13 +263,14 @@ impl Writer {
         Ok(outcome)
     }
 
-    /// Reads so many pages of random queries, and compares each with the model.
-    async fn pages(&mut self, count: usize) -> Result<Value, Failure> {
+    /// Reads so many pages of the queries that `make` makes for this number of clusters, and compares each with the
+    /// model.
+    async fn pages(&mut self, count: usize, make: impl Fn(usize) -> RowQuery) -> Result<Value, Failure> {
         self.settled().await?;
         let mut client = self.client().await?;
         let (mut times, mut wrong, mut slowest) = (Vec::new(), Vec::new(), (Duration::ZERO, String::new()));
         while times.len() < count {
-            let query = RowQuery::random(self.clusters);
+            let query = make(self.clusters);
             let parameters = query.parameters();
             let (wanted, total) = {
                 let source = self.source.lock().await;
@@ -315,12 +300,12 @@ impl Writer {
         )
     }
 
-    /// Counts all apps by each value so many times, and compares the numbers with the model.
-    async fn counts(&mut self, rounds: usize) -> Result<Value, Failure> {
+    /// Counts all apps by each of these values so many times, and compares the numbers with the model.
+    async fn counts(&mut self, rounds: usize, values: &[&str]) -> Result<Value, Failure> {
         self.settled().await?;
         let mut client = self.client().await?;
         let (mut times, mut wrong) = (Vec::new(), Vec::new());
-        for by in GROUPS {
+        for by in values {
             let wanted = {
                 let source = self.source.lock().await;
                 tokio::task::block_in_place(|| expected::groups(&source.model, by))
@@ -448,7 +433,7 @@ async fn read_pages(mut client: Client, clusters: usize, stop: Arc<AtomicBool>) 
 async fn follow(
     mut events: Events,
     cluster: Option<usize>,
-    source: &Shared,
+    watched: &Watched,
     opened: mpsc::UnboundedSender<()>,
 ) -> Result<(), Failure> {
     let mut is_first = true;
@@ -457,20 +442,17 @@ async fn follow(
         if is_first {
             is_first = false;
             if let Some(cluster) = cluster {
-                source.lock().await.watched.entry(cluster).or_default();
+                watched.follow(cluster);
             }
             let _ = opened.send(());
             continue;
         }
         let Some(cluster) = cluster else { continue };
         let event: Event = serde_json::from_slice(&data)?;
-        let mut source = source.lock().await;
         for row in event.pages.iter().flat_map(|page| &page.rows).map(|row| &row.row) {
-            let namespace = row.namespace.strip_prefix("team-").and_then(|it| it.parse::<usize>().ok());
-            let name = NAMES.iter().position(|name| *name == row.name);
             let change = row.sync.applied.as_deref().and_then(model::change_of);
-            if let (Some(namespace), Some(name), Some(change)) = (namespace, name, change) {
-                source.seen(cluster, namespace * NAMES.len() + name, change, at);
+            if let Some((app, change)) = model::app_number(&row.namespace, &row.name).zip(change) {
+                watched.seen(cluster, app, change, at);
             }
         }
     }

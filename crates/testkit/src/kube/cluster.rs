@@ -69,7 +69,10 @@ fn random() -> Result<String> {
     }))
 }
 
-pub(super) fn etcd(data: &Path, client: u16, peer: u16) -> Vec<String> {
+/// The greatest size of a durable store in bytes.
+const MAX_STORE: u64 = 8 << 30;
+
+pub(super) fn etcd(data: &Path, client: u16, peer: u16, durable: bool) -> Vec<String> {
     let client = format!("http://127.0.0.1:{client}");
     let peer = format!("http://127.0.0.1:{peer}");
     vec![
@@ -79,9 +82,9 @@ pub(super) fn etcd(data: &Path, client: u16, peer: u16) -> Vec<String> {
         format!("--listen-peer-urls={peer}"),
         format!("--initial-advertise-peer-urls={peer}"),
         format!("--initial-cluster=default={peer}"),
-        // The data does not outlive the processes, so it need not be durable.
-        "--unsafe-no-fsync".to_owned(),
         "--log-level=warn".to_owned(),
+        // The data does not outlive the processes, so it need not be durable to serve tests.
+        if durable { format!("--quota-backend-bytes={MAX_STORE}") } else { "--unsafe-no-fsync".to_owned() },
     ]
 }
 

@@ -47,19 +47,7 @@ impl ControlPlane {
     /// Kills a program of a cluster (`etcd`: of all clusters), if it runs, and starts it again with the same arguments;
     /// returns when it serves, or, for kwok, which serves nothing, at once.
     pub fn restart(&mut self, context: &str, program: &str) -> Result<()> {
-        self.kill(context, program)?;
-        let ProcessRecord { context, program, arguments, log, .. } = self.record(context, program)?.clone();
-        let child = launch::start(&self.programs, &self.state.folder, &program, &arguments, &log)?;
-        let pid = child.id();
-        if let Some(owned) = &mut self.owned {
-            process::watch_over(&mut owned.guard, pid)?;
-            owned.children.push(child);
-        }
-        let of_it = |it: &&mut ProcessRecord| it.context == context && it.program == program;
-        if let Some(record) = self.state.processes.iter_mut().find(of_it) {
-            record.pid = pid;
-        }
-        self.state.save()?;
+        let ProcessRecord { context, program, arguments, log, .. } = self.relaunch(context, program)?;
         let port = match &*program {
             "etcd" => {
                 arguments.iter().find_map(|it| it.strip_prefix("--listen-client-urls=http://127.0.0.1:"))
@@ -80,6 +68,25 @@ impl ControlPlane {
             );
         }
         Ok(())
+    }
+
+    /// Kills a program of a cluster (`etcd`: of all clusters), if it runs, and starts it again with the same arguments;
+    /// returns its new process at once, whether or not it serves.
+    pub fn relaunch(&mut self, context: &str, program: &str) -> Result<ProcessRecord> {
+        self.kill(context, program)?;
+        let ProcessRecord { context, program, arguments, log, .. } = self.record(context, program)?.clone();
+        let child = launch::start(&self.programs, &self.state.folder, &program, &arguments, &log)?;
+        let pid = child.id();
+        if let Some(owned) = &mut self.owned {
+            process::watch_over(&mut owned.guard, pid)?;
+            owned.children.push(child);
+        }
+        let of_it = |it: &&mut ProcessRecord| it.context == context && it.program == program;
+        if let Some(record) = self.state.processes.iter_mut().find(of_it) {
+            record.pid = pid;
+        }
+        self.state.save()?;
+        Ok(ProcessRecord { context, program, pid, arguments, log })
     }
 
     /// Restores a store that [`save_store`](ControlPlane::save_store) wrote, like a backup: stops everything and starts

@@ -121,7 +121,7 @@ impl<'a> Launcher<'a> {
         }
         let ports = self.listen("", "etcd", 2, |ports| {
             let (client, peer) = (ports[0], ports[1]);
-            cluster::etcd(&data, client, peer)
+            cluster::etcd(&data, client, peer, self.options.durable)
         })?;
         Ok(ports[0])
     }

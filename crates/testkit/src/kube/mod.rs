@@ -60,6 +60,9 @@ pub struct Options {
     pub store: Option<PathBuf>,
     /// True if each API server logs all requests, to [`AUDIT_LOG`] in the folder of its [`Member`].
     pub audited: bool,
+    /// True if the store is run as in production: it waits for the disk at each commit, and may hold 8 GiB in place of
+    /// 2, the most that etcd's documentation suggests.
+    pub durable: bool,
 }
 
 impl Default for Options {
@@ -73,6 +76,7 @@ impl Default for Options {
             kubeconfig: None,
             store: None,
             audited: false,
+            durable: false,
         }
     }
 }

@@ -5,8 +5,13 @@
 //! of its own, which it finds by looking at every app. Decoding the reports is part of the hub's cost, and making them
 //! is not.
 //!
+//! A second part measures a smaller fleet in two places, one after the other and with the same commands: in a hub, and as
+//! objects in a real kube-apiserver and etcd, as tools keep it that have no hub of their own kind.
+//!
 //! The bars hold for 1,000,000 rows, and for a core for each of the two. A figure beyond its bar is printed as missed
 //! and fails nothing, because a busy machine shows in it; a wrong answer fails.
+
+mod peer;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,10 +24,10 @@ use serde_json::Value;
 use taffrail_testkit::binary;
 
 use super::measure::{load, verdict};
-use super::subject::Subject;
+use super::subject::{Subject, Usage};
 
 /// Measure a hub of many clusters with 100 apps each, whose reports come from another process: memory, CPU time,
-/// latency and correctness of its answers.
+/// latency and correctness of its answers; and a smaller fleet beside the same one as objects in Kubernetes.
 #[derive(Args)]
 pub(crate) struct Hub {
     /// Number of clusters.
@@ -43,6 +48,12 @@ pub(crate) struct Hub {
     /// Seed of the fleet, its changes, and the pages that are read.
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
+    /// Number of clusters of the fleet that is measured in a hub and in Kubernetes.
+    #[arg(long, default_value_t = 1_000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    peer_clusters: u32,
+    /// Parts to run: the hub alone, the hub and its peer Kubernetes; all by default.
+    #[arg(long, value_delimiter = ',', value_name = "NAMES", value_parser = ["hub", "peer"])]
+    only: Vec<String>,
 }
 
 /// The number of apps of a cluster.
@@ -75,28 +86,30 @@ impl Hub {
         let folder = binary::workspace().join("target/bench/hub");
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder)?;
-        let text = |path: PathBuf| -> Result<String> {
-            let text = path.to_str().context("the path of a file of the benchmark is not valid UTF-8")?;
-            Ok(text.to_owned())
-        };
-        let (clusters, seed) = (self.clusters.to_string(), self.seed.to_string());
-        // The path of a socket has at most 108 bytes.
-        let socket = std::env::temp_dir().join(format!("taffrail-bench-{}.sock", std::process::id()));
-        let store = folder.join("hub.db");
-        let paths = [text(socket.clone())?, text(store.clone())?];
-        let start = || Subject::start(&program, &["serve", &paths[0], &paths[1], &clusters]);
-        let writer = Subject::start(&program, &["write", &clusters, &seed])?;
-        let mut bench = Bench { hub: start()?, writer, socket: paths[0].clone(), problems: Vec::new() };
-        let done = self.measure(&mut bench, &store, start);
-        let _ = fs::remove_file(&socket);
+        let done = self.parts(&program, &folder);
         let _ = fs::remove_dir_all(&folder);
-        done?;
-        ensure!(bench.problems.is_empty(), "the hub answered wrongly: {}", bench.problems.join("; "));
+        let problems = done?;
+        ensure!(problems.is_empty(), "wrong answers: {}", problems.join("; "));
         Ok(())
     }
 
-    fn measure(&self, bench: &mut Bench, store: &Path, start: impl Fn() -> Result<Subject>) -> Result<()> {
-        let rows = f64::from(self.clusters) * APPS;
+    /// Runs the parts that were chosen, and returns the wrong answers.
+    fn parts(&self, program: &Path, folder: &Path) -> Result<Vec<String>> {
+        let is_wanted = |name: &str| self.only.is_empty() || self.only.iter().any(|only| only == name);
+        let mut problems = Vec::new();
+        if is_wanted("hub") {
+            let mut bench = Bench::start(program, &folder.join("hub.db"), self.clusters, self.seed)?;
+            self.measure(&mut bench)?;
+            problems.append(&mut bench.problems);
+        }
+        if is_wanted("peer") {
+            problems.append(&mut self.compare(program, folder)?);
+        }
+        Ok(problems)
+    }
+
+    fn measure(&self, bench: &mut Bench) -> Result<()> {
+        let rows = rows(self.clusters);
         println!("{} clusters, {rows} rows; load {}", self.clusters, load());
         bench.load(rows)?;
         self.rest(bench, rows)?;
@@ -105,17 +118,15 @@ impl Hub {
         self.answers(bench)?;
         self.churn(bench, rows)?;
         bench.saved("everything of the churn")?;
-        let size = |path: &Path| fs::metadata(path).map_or(0.0, |file| file.len() as f64 / 1e6);
-        println!("the store has {:.0} MB; load {}", size(store), load());
-        bench.restart(rows, start)?;
+        println!("the store has {:.0} MB; load {}", size(&bench.store), load());
+        bench.restart(rows)?;
         bench.pages(100, "pages after the restart")
     }
 
     fn rest(&self, bench: &mut Bench, rows: f64) -> Result<()> {
         bench.tell("streams 0")?;
         sleep(QUIET);
-        let rate = rows / 100.0 / 3600.0;
-        let (_, cpu) = bench.while_measured(&format!("change {rate} {}", self.rest))?;
+        let (_, cpu) = bench.while_measured(&hourly(rows, self.rest))?;
         let what = format!("CPU, heartbeats and 1 % changing an hour, % of a core over {} s", self.rest);
         bar(&what, cpu, 3.0);
         Ok(())
@@ -191,26 +202,86 @@ impl Hub {
 /// The number of MB in a MiB.
 const MEBI: f64 = 1.048_576;
 
+/// Returns the number of apps of so many clusters.
+fn rows(clusters: u32) -> f64 {
+    f64::from(clusters) * APPS
+}
+
+/// Returns the size of a file in MB; 0 if it is not there.
+fn size(path: &Path) -> f64 {
+    fs::metadata(path).map_or(0.0, |file| file.len() as f64 / 1e6)
+}
+
+/// Returns the command that changes 1 % of the apps an hour for so many seconds.
+fn hourly(rows: f64, seconds: u32) -> String {
+    format!("change {} {seconds}", rows / 100.0 / 3600.0)
+}
+
+/// What keeps a fleet, and the program that writes to it and reads from it.
+trait Side {
+    /// Tells the writer a command.
+    fn tell(&mut self, command: &str) -> Result<Value>;
+
+    /// Returns the usage of all processes that keep the fleet.
+    fn usage(&self) -> Result<Usage>;
+
+    /// Tells the writer a command, and returns its answer, and the CPU time of what keeps the fleet meanwhile in percent
+    /// of a core.
+    fn while_measured(&mut self, command: &str) -> Result<(Value, f64)> {
+        let (before, begun) = (self.usage()?, Instant::now());
+        let answer = self.tell(command)?;
+        let passed = begun.elapsed().as_secs_f64();
+        Ok((answer, (self.usage()?.cpu - before.cpu) / passed * 100.0))
+    }
+}
+
 /// The hub that is measured, and the writer.
 struct Bench {
     hub: Subject,
     writer: Subject,
-    socket: String,
+    program: PathBuf,
+    socket: PathBuf,
+    store: PathBuf,
+    clusters: u32,
     /// The wrong answers so far.
     problems: Vec<String>,
 }
 
-impl Bench {
+impl Drop for Bench {
+    fn drop(&mut self) {
+        // The hub may have made none.
+        let _ = fs::remove_file(&self.socket);
+    }
+}
+
+impl Side for Bench {
     fn tell(&mut self, command: &str) -> Result<Value> {
         self.writer.tell(command)
     }
 
-    /// Tells the writer a command, and returns its answer, and the CPU time of the hub meanwhile in percent of a core.
-    fn while_measured(&mut self, command: &str) -> Result<(Value, f64)> {
-        let (before, begun) = (self.hub.usage()?, Instant::now());
-        let answer = self.tell(command)?;
-        let passed = begun.elapsed().as_secs_f64();
-        Ok((answer, (self.hub.usage()?.cpu - before.cpu) / passed * 100.0))
+    fn usage(&self) -> Result<Usage> {
+        self.hub.usage()
+    }
+}
+
+/// Starts a hub that takes reports from a socket and keeps what outlives it in the file `store`.
+fn serve(program: &Path, socket: &Path, store: &Path, clusters: u32) -> Result<Subject> {
+    Subject::start(program, &["serve", text(socket)?, text(store)?, &clusters.to_string()])
+}
+
+fn text(path: &Path) -> Result<&str> {
+    path.to_str().context("the path of a file of the benchmark is not valid UTF-8")
+}
+
+impl Bench {
+    /// Starts a hub and the writer of a fleet.
+    fn start(program: &Path, store: &Path, clusters: u32, seed: u64) -> Result<Bench> {
+        // The path of a socket has at most 108 bytes.
+        let socket = std::env::temp_dir().join(format!("taffrail-bench-{}.sock", std::process::id()));
+        let writer = Subject::start(program, &["write", &clusters.to_string(), &seed.to_string()])?;
+        let hub = serve(program, &socket, store, clusters)?;
+        let (program, store) = (program.to_owned(), store.to_owned());
+        Ok(Bench { hub, writer, program, socket, store, clusters, problems: Vec::new() })
     }
 
     /// Tells the writer how the hub is asked.
@@ -226,7 +297,7 @@ impl Bench {
     /// Has the writer report the whole fleet to the hub.
     fn load(&mut self, rows: f64) -> Result<()> {
         self.introduce()?;
-        let loaded = self.tell(&format!("load {}", self.socket))?;
+        let loaded = self.tell(&format!("load {}", text(&self.socket)?))?;
         let usage = self.hub.usage()?;
         println!(
             "reported in {:.1} s, shown after {:.1} s: {} reports, {:.0} MB of JSON, {:.1} s CPU; {:.0} MB resident \
@@ -303,20 +374,26 @@ impl Bench {
         Ok(())
     }
 
-    /// Kills the hub and starts it again: first no source reports, then the writer does.
-    fn restart(&mut self, rows: f64, start: impl Fn() -> Result<Subject>) -> Result<()> {
+    /// Kills the hub and starts it again; returns the first page, and the seconds until it was there.
+    fn revive(&mut self) -> Result<(Value, f64)> {
         self.tell("streams 0")?;
         self.hub.kill()?;
         let begun = Instant::now();
-        self.hub = start()?;
-        let ready = begun.elapsed().as_secs_f64();
+        self.hub = serve(&self.program, &self.socket, &self.store, self.clusters)?;
         self.introduce()?;
         let stale = self.tell("stale")?;
-        bar("s from a restart to the first page", begun.elapsed().as_secs_f64(), 15.0);
+        Ok((stale, begun.elapsed().as_secs_f64()))
+    }
+
+    /// Kills the hub and starts it again: first no source reports, then the writer does.
+    fn restart(&mut self, rows: f64) -> Result<()> {
+        let (stale, seconds) = self.revive()?;
+        bar("s from a restart to the first page", seconds, 15.0);
         let is_right =
             stale["is_stale"] == true && stale["wrong"].is_null() && figure(&stale["total"]) == rows;
         println!(
-            "  ready after {ready:.1} s, the page took {:.1} ms; {} rows, all stale: {}; {:.0} MB, peak {:.0}",
+            "  ready after {:.1} s, the page took {:.1} ms; {} rows, all stale: {}; {:.0} MB, peak {:.0}",
+            self.hub.wall,
             figure(&stale["ms"]),
             stale["total"],
             verdict(is_right),
