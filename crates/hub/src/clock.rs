@@ -26,14 +26,28 @@ impl HubClock {
         HubClock(Arc::new(read))
     }
 
-    /// Returns the present moment on both clocks.
+    /// Returns the present moment on both clocks, the wall clock in whole microseconds: the store keeps no more, and a
+    /// time that an answer told must name the same moment when it is asked for.
     pub fn time(&self) -> HubTime {
-        (self.0)()
+        let HubTime { at, now } = (self.0)();
+        HubTime { at, now: Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now) }
     }
 }
 
 impl fmt::Debug for HubClock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("HubClock(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_has_whole_microseconds() {
+        let now: Timestamp = "2026-03-01T12:00:00.123456789Z".parse().unwrap();
+        let clock = HubClock::new(move || HubTime { at: Duration::ZERO, now });
+        assert_eq!(clock.time().now.to_string(), "2026-03-01T12:00:00.123456Z");
     }
 }
