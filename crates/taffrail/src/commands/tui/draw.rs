@@ -41,6 +41,9 @@ impl Model {
         } else if let Some(error) = &view.error {
             head.push(line(error.clone(), self.colours.status(Status::Failed)));
         }
+        if let (Some(Row::Cells(cells)), Info::Board(board)) = (view.selected(), &view.info) {
+            head.push(line(board.words(cells, view.column), Style::new()));
+        }
         if let (Kind::App(_, part), Info::App(row)) = (&view.kind, &view.info) {
             if let Some(row) = row {
                 head.push(Head::Line(app_facts(row, &self.drawing(&[]))));
@@ -298,8 +301,8 @@ impl Model {
         for tab in Part::TABS {
             let is_shown = tab.title() == part.title();
             let title = if is_shown && part == Part::PreviousLogs { "Logs (previous)" } else { tab.title() };
-            line =
-                line.plain(" ").add(title, if is_shown { strong } else { self.colours.muted() }).plain(" ");
+            let style = if is_shown { strong } else { Style::new() };
+            line = line.add(format!(" {} ", tab.key()), self.colours.muted()).add(title, style).plain(" ");
         }
         Pen::new(buffer, area).line(&line);
     }
@@ -340,7 +343,7 @@ impl Model {
             let lines = &mut columns[usize::from(matches!(scope, Scope::Matrix | Scope::App))];
             lines.push(Line::new().add(format!(" {}", scope.title()), strong));
             for key in KEYS.iter().filter(|key| key.scope == scope) {
-                let line = Line::new().add(format!("  {:<7}", key.keys), self.colours.accent());
+                let line = Line::new().add(format!("  {:<6}", key.keys), self.colours.accent());
                 lines.push(line.plain(key.what));
             }
         }
@@ -349,7 +352,7 @@ impl Model {
             let y = u16::try_from(place).unwrap_or(u16::MAX);
             Pen::new(buffer, Rect { y, height: 1, ..area }).text(&" ".repeat(usize::from(area.width)), muted);
         }
-        let half = area.width * 13 / 20;
+        let half = area.width / 20 * 11;
         for (column, lines) in columns.iter().enumerate() {
             for (place, line) in lines.iter().enumerate().filter(|(place, _)| y_of(*place) < end) {
                 let y = u16::try_from(y_of(place)).unwrap_or(u16::MAX);
@@ -383,7 +386,8 @@ impl Model {
                 pen.text(&hints(self.view(), self.views.len() > 1), muted);
                 let view = self.view();
                 let total = view.total.unwrap_or(view.shown.len()).max(view.shown.len());
-                if total > 0 && view.selected().is_some() {
+                let is_list = matches!(view.kind, Kind::Apps { .. } | Kind::Clusters | Kind::Matrix);
+                if is_list && view.selected().is_some() {
                     let place = format!("{} of {} ", grouped(view.cursor + 1), grouped(total));
                     pen.right(&Line::new().add(place, muted));
                 }
@@ -395,7 +399,7 @@ impl Model {
 /// Returns the keys that are of most use in a view.
 fn hints(view: &View, is_below: bool) -> String {
     let own = match &view.kind {
-        Kind::App(..) => "d why  o objects  e events  h history  i clusters  l logs",
+        Kind::App(..) => "Tab next part  / search  z problems only",
         Kind::Matrix => "Enter open  n next problem  b group  / search",
         Kind::Attention => "Enter open  / search  z problems only",
         Kind::Apps { .. } | Kind::Clusters => "Enter open  / search  s sort  z problems only",

@@ -83,6 +83,19 @@ impl Part {
         }
     }
 
+    /// Returns the key that shows the part.
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            Part::Why => "d",
+            Part::Objects => "o",
+            Part::Events => "e",
+            Part::History => "h",
+            Part::Clusters => "i",
+            Part::Logs => "l",
+            Part::PreviousLogs => "p",
+        }
+    }
+
     /// Returns the words of the command that shows the same.
     pub(super) fn command(self) -> &'static [&'static str] {
         match self {
