@@ -179,7 +179,6 @@ fn a_changed_row_writes_little_and_rest_writes_nothing() {
     terminal.wait_for("quota");
     terminal.read_for(Duration::from_secs(2));
     let written = terminal.text.len();
-    println!("one changed row of 10,000: {written} bytes");
     assert!((1..4096).contains(&written), "{written} bytes: {:?}", terminal.text);
     // The last of all rows is reached.
     terminal.type_in("G");

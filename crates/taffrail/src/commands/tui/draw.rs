@@ -319,11 +319,8 @@ impl Model {
         pen.text(" ", muted);
         for (title, width) in titles.iter().zip(widths.iter().copied().chain([usize::MAX])) {
             let is_sorted = sorted == Some(title);
-            let text = if is_sorted && title.len() + 1 <= width {
-                format!("{title}▾")
-            } else {
-                (*title).to_owned()
-            };
+            let text =
+                if is_sorted && title.len() < width { format!("{title}▾") } else { (*title).to_owned() };
             let style = if is_sorted { muted.add_modifier(Modifier::UNDERLINED) } else { muted };
             match width {
                 0 => {}

@@ -166,9 +166,7 @@ impl Hub {
         let console = Console::memory();
         let printed = self.run(&words, &console);
         let (mut text, messages) = console.kept();
-        if let Err(error) = printed {
-            return Err(error);
-        }
+        printed?;
         for message in messages {
             text.push('\n');
             text.push_str(&message);

@@ -37,6 +37,8 @@ pub(super) struct Board {
     problems: usize,
     rows: usize,
     omitted: usize,
+    /// The width of the longest name of an app.
+    name: usize,
 }
 
 /// The clusters of a cell, by status.
@@ -90,6 +92,7 @@ impl Board {
             problems,
             rows: matrix.extent.total,
             omitted: matrix.columns_omitted,
+            name: rows.iter().map(|row| key_name(&row.key).chars().count()).max().unwrap_or(0),
         };
         (board, rows)
     }
@@ -141,7 +144,7 @@ impl Board {
 
     /// Returns the width of the names, of a cell, and the first column that is shown, such that `column` is.
     fn layout(&self, width: usize, column: usize) -> (usize, usize, usize) {
-        let name = (width / 4).clamp(12, 32);
+        let name = self.name.clamp(8, (width / 4).clamp(8, 32));
         let room = width.saturating_sub(name + 2).max(CELL);
         let cell = (room / self.columns().max(1)).clamp(CELL, MAX_CELL);
         let fit = (room / cell).max(1);

@@ -349,11 +349,8 @@ impl Model {
         let (Prompt::Search(text) | Prompt::Command(text)) = prompt;
         match key.code {
             KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => text.clear(),
-            KeyCode::Char(character) if !key.modifiers.contains(KeyModifiers::CONTROL) => {
-                if text.chars().count() < MAX_TYPED {
-                    text.push(character);
-                }
-            }
+            KeyCode::Char(_) if key.modifiers.contains(KeyModifiers::CONTROL) => {}
+            KeyCode::Char(character) if text.chars().count() < MAX_TYPED => text.push(character),
             KeyCode::Backspace if text.is_empty() => self.prompt = None,
             KeyCode::Backspace => drop(text.pop()),
             KeyCode::Esc => {

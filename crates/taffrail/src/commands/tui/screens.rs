@@ -262,9 +262,7 @@ impl Fleet {
                 let well = if is_unwell { "" } else { "  ConfigMap settings  Ready\n  Service web  Ready\n" };
                 format!("{name}\n{all}{well}")
             }
-            Part::Events => format!(
-                "LAST  TYPE     OBJECT            REASON   MESSAGE\n30s   Warning  Pod/valkey-0      BackOff  Back-off restarting failed container valkey\n2m    Normal   Pod/web-1         Pulled   Container image was pulled in 1.2s\n"
-            ),
+            Part::Events => "LAST  TYPE     OBJECT            REASON   MESSAGE\n30s   Warning  Pod/valkey-0      BackOff  Back-off restarting failed container valkey\n2m    Normal   Pod/web-1         Pulled   Container image was pulled in 1.2s\n".to_owned(),
             Part::History => format!("TIME      CHANGE\n11:59:20  {name} Ready → Failed\n11:58:12  sync of main@aaaaaaaa succeeded\n"),
             Part::Logs | Part::PreviousLogs => {
                 "*** FATAL CONFIG FILE ERROR (Version 9.1.0) ***\nargument must be between 1 and 256 inclusive\n".to_owned()
@@ -648,7 +646,6 @@ fn the_command_of_a_view_is_copied() {
     assert_eq!(session.copied, [format!("taffrail tree {name} --hub https://hub.example.com")]);
 }
 
-/// Draws one screen of ten thousand apps again and again, and prints how long that takes.
 #[test]
 fn a_screen_takes_the_same_time_however_many_apps_there_are() {
     let mut session = Session::start((200, 60), Fleet::new(0));
@@ -666,7 +663,6 @@ fn a_screen_takes_the_same_time_however_many_apps_there_are() {
     view.rows.extend(one.iter().cycle().take(10_000).cloned());
     view.filter();
     let many = time(&session);
-    println!("a redraw takes {few:?} with 54 apps, and {many:?} with 10,054");
     assert!(many < few * 20, "{few:?}, {many:?}");
 }
 
