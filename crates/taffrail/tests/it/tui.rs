@@ -186,7 +186,7 @@ fn a_changed_row_writes_little_and_rest_writes_nothing() {
     let begun = Instant::now();
     while !terminal.text.contains("app-09999") {
         assert!(begun.elapsed() < Duration::from_secs(60), "the last row is not reached");
-        let columns = if terminal.text.len() % 2 == 0 { 190 } else { 191 };
+        let columns = if terminal.text.len().is_multiple_of(2) { 190 } else { 191 };
         terminal.resize(columns, 60);
         terminal.read_for(Duration::from_millis(300));
     }
