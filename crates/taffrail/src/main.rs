@@ -146,6 +146,8 @@ fn run(console: &Console) -> Result<Exit, CommandError> {
         Command::Hub(arguments) => commands::hub::run(arguments, console),
         #[cfg(feature = "hub")]
         Command::Ui(arguments) => commands::ui::run(arguments, console),
+        #[cfg(feature = "tui")]
+        Command::Tui(arguments) => commands::tui::run(arguments, console),
         Command::Config(arguments) => commands::config::run(arguments, config, console),
         Command::Completion(arguments) => commands::completion::run(arguments, console),
         #[cfg(feature = "demo")]

@@ -27,6 +27,8 @@ pub(crate) mod rules;
 pub(crate) mod status;
 pub(crate) mod tree;
 pub(crate) mod trust;
+#[cfg(feature = "tui")]
+pub(crate) mod tui;
 #[cfg(feature = "hub")]
 pub(crate) mod ui;
 pub(crate) mod verbs;
@@ -55,6 +57,8 @@ use logs::LogsArguments;
 use overview::OverviewArguments;
 use rules::RulesArguments;
 use status::{StatusArguments, StatusOutput};
+#[cfg(feature = "tui")]
+use tui::TuiArguments;
 #[cfg(feature = "hub")]
 use ui::UiArguments;
 use verbs::{ReconcileArguments, ResumeArguments, SuspendArguments};
@@ -142,6 +146,8 @@ commands! {
     Overview(OverviewArguments),
     #[cfg(feature = "hub")]
     Ui(UiArguments),
+    #[cfg(feature = "tui")]
+    Tui(TuiArguments),
     Trust(TrustArguments),
     Status(StatusArguments),
     Wait(WaitArguments),
@@ -206,6 +212,10 @@ impl Command {
             Command::Ui(UiArguments { clusters, .. }) => {
                 return Some((&mut clusters.context, &mut clusters.trust));
             }
+            #[cfg(feature = "tui")]
+            Command::Tui(TuiArguments { clusters, .. }) => {
+                return Some((&mut clusters.context, &mut clusters.trust));
+            }
             Command::History(_) | Command::Config(_) | Command::Completion(_) => return None,
             #[cfg(feature = "demo")]
             Command::Demo(_) => return None,
@@ -214,8 +224,8 @@ impl Command {
     }
 
     /// Returns true if the command may run until it is interrupted or a condition is met, and redraws or adds to its
-    /// output meanwhile: with `-w` or `-f`, and for `wait`, `demo`, `hub`, `ui` and a live
-    /// `overview`.
+    /// output meanwhile: with `-w` or `-f`, and for `wait`, `demo`, `hub`, `ui`, `tui` and
+    /// a live `overview`.
     pub(crate) fn watches(&self) -> bool {
         match self {
             Command::Explain(ExplainArguments { view, .. })
@@ -232,6 +242,8 @@ impl Command {
             Command::Demo(_) => true,
             #[cfg(feature = "hub")]
             Command::Hub(_) | Command::Ui(_) => true,
+            #[cfg(feature = "tui")]
+            Command::Tui(_) => true,
             Command::Reconcile(_)
             | Command::Suspend(_)
             | Command::Resume(_)
@@ -261,6 +273,8 @@ impl Command {
             Command::Demo(_) => false,
             #[cfg(feature = "hub")]
             Command::Hub(_) | Command::Ui(_) => false,
+            #[cfg(feature = "tui")]
+            Command::Tui(_) => false,
             Command::Status(arguments) => {
                 !matches!(arguments.output, StatusOutput::Jsonl | StatusOutput::Name)
             }

@@ -23,14 +23,23 @@ static BEFORE: Mutex<Option<Before>> = Mutex::new(None);
 struct Before {
     /// The settings of stdin; `None` if it is not a terminal.
     input: Option<Termios>,
+    /// The control sequences that undo what was switched on.
+    leave: &'static [u8],
 }
 
 /// The control sequences that switch to the alternate screen and clear it, hide the cursor, and make the terminal cut
 /// long lines.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J";
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l";
-const BEGIN_UPDATE: &str = "\x1b[?2026h";
-const END_UPDATE: &str = "\x1b[?2026l";
+/// The control sequence that makes the terminal report clicks and the wheel, with positions in decimal numbers; and
+/// [`LEAVE`] with the one that ends that.
+#[cfg(feature = "tui")]
+const ENTER_MOUSE: &[u8] = b"\x1b[?1000h\x1b[?1006h";
+#[cfg(feature = "tui")]
+const LEAVE_MOUSE: &[u8] = b"\x1b[?1006l\x1b[?1000l\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l";
+/// The control sequences around changes that the terminal shows as one update.
+pub(crate) const BEGIN_UPDATE: &str = "\x1b[?2026h";
+pub(crate) const END_UPDATE: &str = "\x1b[?2026l";
 
 /// The terminal on stdout while frames are drawn on it.
 pub(crate) struct Screen {
@@ -47,15 +56,8 @@ impl Screen {
         if !is_capable() {
             return Ok(None);
         }
-        static HOOK: Once = Once::new();
-        HOOK.call_once(|| {
-            let next = std::panic::take_hook();
-            std::panic::set_hook(Box::new(move |panic| {
-                restore();
-                next(panic);
-            }));
-        });
-        enter()?;
+        restore_on_panic();
+        enter(LEAVE)?;
         let coloured = anstream::AutoStream::choice(&io::stdout()) != ColorChoice::Never;
         Ok(Some(Screen { shown: Vec::new(), size: (0, 0), coloured }))
     }
@@ -101,11 +103,67 @@ impl Screen {
     /// Restores the terminal, stops the process as Ctrl-Z does, and opens the screen again once the process continues.
     #[cfg(feature = "demo")]
     pub(crate) fn stop(&mut self) -> io::Result<()> {
-        restore();
-        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP)?;
+        stop_process()?;
         self.size = (0, 0);
-        enter()
+        enter(LEAVE)
     }
+}
+
+/// The terminal on stdout while another one than [`Screen`] draws on it, and reads keys and the mouse from it.
+#[cfg(feature = "tui")]
+pub(crate) struct Canvas;
+
+#[cfg(feature = "tui")]
+impl Canvas {
+    /// Does as [`Screen::open`], and makes the terminal report the mouse.
+    pub(crate) fn open() -> io::Result<Option<Canvas>> {
+        if !is_capable() {
+            return Ok(None);
+        }
+        restore_on_panic();
+        Canvas::enter()?;
+        Ok(Some(Canvas))
+    }
+
+    /// Restores the terminal, stops the process as Ctrl-Z does, and switches to the alternate screen again once the
+    /// process continues.
+    pub(crate) fn stop(&mut self) -> io::Result<()> {
+        stop_process()?;
+        Canvas::enter()
+    }
+
+    fn enter() -> io::Result<()> {
+        enter(LEAVE_MOUSE)?;
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(ENTER_MOUSE)?;
+        stdout.flush()
+    }
+}
+
+#[cfg(feature = "tui")]
+impl Drop for Canvas {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+/// Restores the terminal before a panic is reported.
+fn restore_on_panic() {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let next = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            restore();
+            next(panic);
+        }));
+    });
+}
+
+/// Restores the terminal, and stops the process as Ctrl-Z does; returns once the process continues.
+#[cfg(any(feature = "demo", feature = "tui"))]
+fn stop_process() -> io::Result<()> {
+    restore();
+    Ok(rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP)?)
 }
 
 impl Drop for Screen {
@@ -130,7 +188,7 @@ fn measured() -> Option<(usize, usize)> {
     (columns.0 > 0 && rows.0 > 0).then(|| (usize::from(columns.0), usize::from(rows.0)))
 }
 
-fn enter() -> io::Result<()> {
+fn enter(leave: &'static [u8]) -> io::Result<()> {
     let stdin = io::stdin();
     let input = termios::tcgetattr(&stdin).ok();
     if let Some(input) = &input {
@@ -139,7 +197,7 @@ fn enter() -> io::Result<()> {
         silent.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON);
         termios::tcsetattr(&stdin, OptionalActions::Now, &silent)?;
     }
-    *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(Before { input });
+    *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(Before { input, leave });
     let mut stdout = io::stdout().lock();
     stdout.write_all(ENTER)?;
     stdout.flush()
@@ -150,7 +208,7 @@ pub(crate) fn restore() {
     let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
     // A panicking or interrupted thread may hold the lock of stdout; and a closed stdout cannot be reported.
     if let Ok(terminal) = rustix::io::dup(io::stdout()) {
-        let _ = std::fs::File::from(terminal).write_all(LEAVE);
+        let _ = std::fs::File::from(terminal).write_all(before.leave);
     }
     if let Some(input) = before.input {
         // Input typed meanwhile was not meant for the shell.

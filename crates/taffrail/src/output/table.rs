@@ -401,7 +401,7 @@ impl<W: Write> Table<W> {
 }
 
 /// Returns `text` cut to this many columns, with an ellipsis if it was longer and there is room for one.
-pub(super) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
+pub(crate) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     /// Maximum number of characters examined per column: combining marks take no width, but reading them takes time.
     const MAX_CHARACTERS_PER_COLUMN: usize = 4;
 

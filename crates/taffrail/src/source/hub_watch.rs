@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use http::{Request, StatusCode};
-use http_body_util::{BodyExt, Full};
 use serde::de::DeserializeOwned;
 use taffrail_api::question::{QuestionError, ViewQuestion};
 use tokio::sync::watch;
@@ -11,7 +9,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::hub::{self, HubResponse};
-use super::hub_connector::{Connector, SendError};
+use super::hub_connector::SendError;
+use super::hub_stream::read_stream;
 use crate::cli::HubFiles;
 use crate::command_error::CommandError;
 use crate::hub_url::HubUrl;
@@ -19,9 +18,6 @@ use crate::runtime::block_on;
 
 /// The path of the event stream that tells of changes, and of nothing else.
 const STREAM: &str = "/api/v1/stream?subscribe=news:changes";
-
-/// The time without an event after which a stream counts as broken: a hub sends one every 15 s.
-const SILENCE: Duration = Duration::from_secs(45);
 
 /// The pause before a stream that has ended is opened again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -125,26 +121,15 @@ impl HubNews {
     }
 }
 
-/// Reads the event stream until it ends or is silent for [`SILENCE`], and adds one to `news` for each piece of it that
-/// tells of changes.
+/// Reads the event stream until it ends, and adds one to `news` for each piece of it that tells of changes.
 async fn follow(url: &HubUrl, files: &HubFiles, news: &watch::Sender<u64>) -> Result<(), SendError> {
-    let token = hub::token(url, files.hub_token_file.as_deref()).map_err(|error| error.to_string())?;
-    let connector = Connector::of(url, files).map_err(|error| error.to_string())?;
-    let mut connection = timeout(SILENCE, connector.connect(url)).await??;
-    let request = hub::addressed(url, token.as_deref(), Request::get(STREAM)).body(Full::default())?;
-    let response = timeout(SILENCE, connection.send(request)).await??;
-    if response.status() != StatusCode::OK {
-        return Err(SendError::from("the hub tells of no changes"));
-    }
-    let (mut body, mut events) = (response.into_body(), EventNames::default());
-    while let Some(frame) = timeout(SILENCE, body.frame()).await? {
-        if let Some(bytes) = frame?.data_ref()
-            && events.tell_of_change(bytes)
-        {
+    let mut events = EventNames::default();
+    read_stream(url, files, STREAM, |bytes| {
+        if events.tell_of_change(bytes) {
             news.send_modify(|number| *number += 1);
         }
-    }
-    Ok(())
+    })
+    .await
 }
 
 /// A parser of an event stream that keeps only the beginning of the present line.

@@ -5,6 +5,7 @@ mod ask;
 mod hub;
 mod hub_connector;
 mod hub_logs;
+mod hub_stream;
 mod hub_watch;
 mod namespaces;
 mod requests;
@@ -34,6 +35,8 @@ use crate::runtime::block_on;
 pub(crate) use ask::{ask, ask_hub};
 pub(crate) use hub::{HubBudget, ask as question_hub, get};
 pub(crate) use hub_logs::hub_logs;
+#[cfg(feature = "tui")]
+pub(crate) use hub_stream::read_stream;
 pub(crate) use hub_watch::HubWatch;
 pub(crate) use namespaces::{Place, missing_namespaces};
 pub(crate) use requests::print_requests;

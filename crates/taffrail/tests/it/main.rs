@@ -51,6 +51,7 @@ mod traces;
 mod tree;
 mod trust;
 mod trusted;
+mod tui;
 mod verbs;
 mod wait;
 mod watch;

@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::FdFlags;
@@ -60,6 +61,28 @@ impl Terminal {
     /// Types on it.
     pub(super) fn type_in(&mut self, text: &str) {
         self.input.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Returns the settings of the terminal, for comparison.
+    pub(super) fn settings(&self) -> String {
+        format!("{:?}", rustix::termios::tcgetattr(&self.input).unwrap())
+    }
+
+    /// Changes the size of the terminal, and tells the process.
+    pub(super) fn resize(&self, columns: u16, rows: u16) {
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        rustix::termios::tcsetwinsize(&self.input, size).unwrap();
+        rustix::process::kill_process(Pid::from_child(&self.child), Signal::WINCH).unwrap();
+    }
+
+    /// Takes what is written within this time, and returns the number of bytes.
+    pub(super) fn read_for(&mut self, time: Duration) -> usize {
+        let until = Instant::now() + time;
+        let before = self.text.len();
+        while let Ok(more) = self.output.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            self.text.push_str(&String::from_utf8_lossy(&more));
+        }
+        self.text.len() - before
     }
 
     /// Presses Ctrl-C.

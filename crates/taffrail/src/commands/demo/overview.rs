@@ -67,7 +67,7 @@ impl Overview {
         tries.extend(self.exports.iter().flat_map(|export| broken(export, columns)));
         let commands = self.commands(news, now);
         tries.extend(commands.iter().map(|command| format!("  {}", program::named_as_called(command))));
-        tries.push(dim("Ctrl-C ends the demo and removes its kubeconfig."));
+        tries.push(dim(ending(columns)));
         frame(NAME, news, now, Size::screen((columns, rows)), tries)
     }
 
@@ -80,6 +80,15 @@ impl Overview {
         let deed = DEEDS.get(turn % DEEDS.len()).copied().unwrap_or_default().to_owned();
         let concern = news.concerns.get(turn % news.concerns.len().max(1));
         [command_for(concern, " --all-contexts", true), look, deed]
+    }
+}
+
+/// Returns how to leave the demo and, where there is room for it, the command that shows the same in a terminal.
+fn ending(columns: usize) -> &'static str {
+    const WITH_TUI: &str = "Ctrl-C ends the demo and removes its kubeconfig. A page for the terminal: taffrail tui --all-contexts";
+    match cfg!(feature = "tui") && columns >= WITH_TUI.len() {
+        true => WITH_TUI,
+        false => "Ctrl-C ends the demo and removes its kubeconfig.",
     }
 }
 
@@ -159,6 +168,8 @@ mod tests {
                 assert_eq!(lines.len(), rows, "{columns}x{rows}: {lines:#?}");
                 assert!(lines[0].contains("12 clusters, 99 apps:"), "{}", lines[0]);
                 assert!(lines[rows - 1].contains("Ctrl-C"), "{lines:#?}");
+                let names_tui = cfg!(feature = "tui") && columns == 120;
+                assert_eq!(lines[rows - 1].contains("taffrail tui"), names_tui, "{lines:#?}");
                 // The command is broken where it does not fit, and never cut.
                 let all = lines.concat();
                 assert!(all.contains(&"k".repeat(90)), "{lines:#?}");

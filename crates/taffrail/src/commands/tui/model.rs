@@ -1,0 +1,479 @@
+//! The state of the terminal UI, and how events change it. It reads no clock and does no I/O: what it wants done are
+//! effects.
+
+use jiff::{SignedDuration, Timestamp};
+use ratatui_crossterm::crossterm::event::{
+    Event as Input, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
+};
+use taffrail_api::hub::{ClusterCounts, StreamCounts, StreamFrame};
+use taffrail_apps::command::quoted;
+
+use super::keys::{self, Action};
+use super::paint::Colours;
+use super::question::{Answer, AppPlace, Effect, Event, Part, Request};
+use super::rows::Row;
+use super::view::{Info, Kind, View, filters_of};
+use super::words::key_name;
+
+/// The time within which keys that follow one another are pressed.
+const PREFIX_FOR: SignedDuration = SignedDuration::from_millis(1500);
+/// Maximum length of what is typed, in characters.
+const MAX_TYPED: usize = 200;
+/// Rows that one turn of the wheel moves.
+const WHEEL: isize = 3;
+
+/// What is typed at the bottom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Prompt {
+    Search(String),
+    Command(String),
+}
+
+pub(super) struct Model {
+    pub(super) colours: Colours,
+    pub(super) size: (u16, u16),
+    /// The views that were opened, each from the one before; never empty.
+    pub(super) views: Vec<View>,
+    /// The number of views that there were so far.
+    opened: u64,
+    pub(super) clusters: Option<ClusterCounts>,
+    pub(super) counts: Option<StreamCounts>,
+    version: u64,
+    /// The present time by the clock of this machine.
+    local: Timestamp,
+    /// What the clock of the hub is ahead.
+    ahead: SignedDuration,
+    /// Since when the hub does not answer, by its clock, and why.
+    pub(super) away: Option<(Timestamp, String)>,
+    pub(super) prompt: Option<Prompt>,
+    pub(super) is_help: bool,
+    /// What is told at the bottom until the next key.
+    pub(super) told: Option<String>,
+    /// The first of keys that follow one another.
+    prefix: Option<(String, Timestamp)>,
+    /// The flags with which commands read the same.
+    origin: Vec<String>,
+}
+
+impl Model {
+    pub(super) fn new(size: (u16, u16), colours: Colours, origin: Vec<String>, local: Timestamp) -> Model {
+        Model {
+            colours,
+            size,
+            views: vec![View::new(1, Kind::Attention)],
+            opened: 1,
+            clusters: None,
+            counts: None,
+            version: 0,
+            local,
+            ahead: SignedDuration::ZERO,
+            away: None,
+            prompt: None,
+            is_help: false,
+            told: None,
+            prefix: None,
+            origin,
+        }
+    }
+
+    /// Returns the present time by the clock of the hub.
+    pub(super) fn now(&self) -> Timestamp {
+        self.local.checked_add(self.ahead).unwrap_or(self.local)
+    }
+
+    pub(super) fn view(&self) -> &View {
+        // The first view is never closed.
+        &self.views[self.views.len() - 1]
+    }
+
+    pub(super) fn view_mut(&mut self) -> &mut View {
+        let last = self.views.len() - 1;
+        &mut self.views[last]
+    }
+
+    /// Takes an event, and returns what is to be done.
+    pub(super) fn update(&mut self, event: Event) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        match event {
+            Event::Input(Input::Key(key)) if key.kind != KeyEventKind::Release => {
+                self.press(key, &mut effects)
+            }
+            Event::Input(Input::Mouse(mouse)) => self.point(mouse),
+            Event::Input(Input::Resize(columns, rows)) => self.size = (columns, rows),
+            Event::Input(_) | Event::Stop | Event::Broken(_) => {}
+            Event::Answer(answered) => {
+                let (request, answer) = *answered;
+                self.take(&request, answer);
+            }
+            Event::Frame(frame) => self.hear(*frame),
+            Event::Away(why) => {
+                let since = self.away.take().map_or(self.now(), |(since, _)| since);
+                self.away = Some((since, why));
+            }
+            Event::Tick(local) => self.local = local,
+        }
+        let (version, now) = (self.version, self.local);
+        let view = self.view_mut();
+        if let Some(question) = view.due(version, now) {
+            effects.push(Effect::Ask(Request { view: view.id, number: view.number, question }));
+        }
+        let lines = self.lines_of_rows();
+        self.view_mut().settle(lines);
+        effects
+    }
+
+    fn hear(&mut self, frame: StreamFrame) {
+        self.ahead = frame.as_of.duration_since(self.local);
+        if self.away.take().is_some() {
+            // What changed meanwhile is not told.
+            self.view_mut().ask_again();
+        }
+        for page in frame.pages {
+            if let Some(clusters) = page.clusters {
+                self.clusters = Some(clusters);
+            }
+            if let Some(apps) = page.apps {
+                self.counts = Some(apps);
+            }
+            if let Some(version) = page.version {
+                self.version = version;
+            }
+        }
+    }
+
+    fn take(&mut self, request: &Request, answer: Result<Answer, String>) {
+        let colours = self.colours;
+        let Some(view) = self.views.iter_mut().find(|view| view.id == request.view) else { return };
+        if view.number != request.number {
+            return;
+        }
+        view.take(&request.question, answer, colours);
+        if let Kind::Apps { opens_single: true, .. } = view.kind
+            && let (1, Some(Row::App(app))) = (view.rows.len(), view.rows.first())
+        {
+            view.kind = Kind::App(Box::new(AppPlace::of(app)), Part::Why);
+            (view.rows, view.shown) = (Vec::new(), Vec::new());
+            view.restart();
+        }
+    }
+
+    fn open(&mut self, kind: Kind) {
+        self.opened += 1;
+        self.views.push(View::new(self.opened, kind));
+    }
+
+    /// Shows one of the four main views in place of all others.
+    fn show(&mut self, kind: Kind) {
+        if self.views.len() == 1 && self.view().kind == kind {
+            return;
+        }
+        self.views.clear();
+        self.open(kind);
+    }
+
+    fn press(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) {
+        self.told = None;
+        if self.prompt.is_some() {
+            self.type_in(key, effects);
+            return;
+        }
+        if self.is_help {
+            self.is_help = false;
+            return;
+        }
+        let Some(name) = name_of(key) else { return };
+        let prefix = self.prefix.take().filter(|(_, at)| self.local.duration_since(*at) < PREFIX_FOR);
+        let pressed = prefix.map_or_else(|| name.clone(), |(first, _)| format!("{first} {name}"));
+        let scope = self.view().scope();
+        match keys::action(&pressed, scope).or_else(|| keys::action(&name, scope)) {
+            Some(action) => self.act(action, effects),
+            None if keys::is_prefix(&name) => self.prefix = Some((name, self.local)),
+            None => {}
+        }
+    }
+
+    fn act(&mut self, action: Action, effects: &mut Vec<Effect>) {
+        let page = isize::try_from(self.lines_of_rows().saturating_sub(1).max(1)).unwrap_or(1);
+        match action {
+            Action::Attention => self.show(Kind::Attention),
+            Action::Apps => self.show(Model::every_app()),
+            Action::Clusters => self.show(Kind::Clusters),
+            Action::Matrix => self.show(Kind::Matrix),
+            Action::Down => self.view_mut().step(1),
+            Action::Up => self.view_mut().step(-1),
+            Action::PageDown => self.view_mut().step(page),
+            Action::PageUp => self.view_mut().step(-page),
+            Action::First => self.view_mut().go(0, true),
+            Action::Last => self.view_mut().go_to_end(),
+            Action::Left => self.view_mut().column = self.view().column.saturating_sub(1),
+            Action::Right => self.move_right(),
+            Action::Open => self.open_selected(),
+            Action::Back => self.back(),
+            Action::Search => self.prompt = Some(Prompt::Search(self.view().search.clone())),
+            Action::Command => self.prompt = Some(Prompt::Command(String::new())),
+            Action::Problems => {
+                let view = self.view_mut();
+                view.is_unwell = !view.is_unwell;
+                view.restart();
+            }
+            Action::Sort => {
+                let view = self.view_mut();
+                let sorts = view.sorts().len().max(1);
+                view.sort = (view.sort + 1) % sorts;
+                view.restart();
+            }
+            Action::Reorder => self.view_mut().restart(),
+            Action::CopyCommand => {
+                let command = self.command();
+                self.told = Some(format!("copied: {command}"));
+                effects.push(Effect::Copy(command));
+            }
+            Action::NextProblem => self.next_problem(),
+            Action::Group => {
+                let view = self.view_mut();
+                let is_grouped = matches!(&view.info, Info::Board(board) if board.is_grouped);
+                (view.is_grouped, view.column) = (Some(!is_grouped), 0);
+                view.restart();
+            }
+            Action::Why => self.choose(Part::Why),
+            Action::Objects => self.choose(Part::Objects),
+            Action::Events => self.choose(Part::Events),
+            Action::History => self.choose(Part::History),
+            Action::InClusters => self.choose(Part::Clusters),
+            Action::Logs => self.choose(Part::Logs),
+            Action::PreviousLogs => self.choose(Part::PreviousLogs),
+            Action::NextTab => {
+                if let Kind::App(_, part) = &self.view().kind {
+                    let place = Part::TABS.iter().position(|tab| tab.title() == part.title()).unwrap_or(0);
+                    self.choose(Part::TABS[(place + 1) % Part::TABS.len()]);
+                }
+            }
+            Action::Help => self.is_help = true,
+            Action::Quit => effects.push(Effect::Quit),
+        }
+    }
+
+    fn choose(&mut self, part: Part) {
+        let view = self.view_mut();
+        let Kind::App(_, shown) = &mut view.kind else { return };
+        *shown = part;
+        (view.rows, view.shown, view.cursor, view.top) = (Vec::new(), Vec::new(), 0, 0);
+        (view.search, view.error) = (String::new(), None);
+        view.restart();
+    }
+
+    fn move_right(&mut self) {
+        let view = self.view_mut();
+        if let Info::Board(board) = &view.info {
+            view.column = (view.column + 1).min(board.columns().saturating_sub(1));
+        }
+    }
+
+    /// Moves to the next cell with a problem, row by row; after the last one to the first.
+    fn next_problem(&mut self) {
+        let view = self.view_mut();
+        let Info::Board(board) = &view.info else { return };
+        let (columns, rows) = (board.columns(), view.shown.len());
+        let from = view.cursor * columns + view.column;
+        let all = columns * rows;
+        let is_bad = |place: &usize| match view.row(place / columns) {
+            Some(Row::Cells(cells)) => board.has_problem(cells, place % columns),
+            _ => false,
+        };
+        let found = (1..=all).map(|step| (from + step) % all).find(is_bad);
+        if let Some(place) = found {
+            view.column = place % columns;
+            view.go(place / columns, true);
+        }
+    }
+
+    fn back(&mut self) {
+        if !self.view().search.is_empty() {
+            let view = self.view_mut();
+            view.search.clear();
+            view.restart();
+            view.filter();
+        } else if self.views.len() > 1 {
+            self.views.pop();
+        }
+    }
+
+    fn open_selected(&mut self) {
+        let view = self.view();
+        let apps = |filters: Vec<(&str, String)>, opens_single| Kind::Apps {
+            filters: filters.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+            opens_single,
+        };
+        let kind = match view.selected() {
+            Some(Row::App(app)) => Kind::App(Box::new(AppPlace::of(app)), Part::Why),
+            Some(Row::Cluster(cluster) | Row::Lost(cluster)) => {
+                apps(vec![("cluster", cluster.name.clone())], false)
+            }
+            Some(Row::Cause(entry)) => {
+                Kind::Apps { filters: filters_of(entry), opens_single: entry.count == 1 }
+            }
+            Some(Row::Change(change)) => {
+                apps(vec![("cluster", change.cluster.clone()), ("text", change.key.clone())], true)
+            }
+            Some(Row::Cells(cells)) => {
+                let Info::Board(board) = &view.info else { return };
+                let mut filters = vec![("text", cells.key.clone())];
+                filters
+                    .extend(board.clusters_of(view.column).into_iter().map(|cluster| ("cluster", cluster)));
+                apps(filters, true)
+            }
+            Some(Row::Heading(_) | Row::Text(_)) | None => return,
+        };
+        self.open(kind);
+    }
+
+    fn point(&mut self, mouse: MouseEvent) {
+        match mouse.kind {
+            MouseEventKind::ScrollDown => self.view_mut().step(WHEEL),
+            MouseEventKind::ScrollUp => self.view_mut().step(-WHEEL),
+            MouseEventKind::Down(MouseButton::Left) => {
+                let first = self.first_line_of_rows();
+                let Some(line) = usize::from(mouse.row).checked_sub(first) else { return };
+                if line < self.lines_of_rows()
+                    && let Some(place) = self.view().at_line(line)
+                {
+                    self.view_mut().go(place, true);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn type_in(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) {
+        let Some(prompt) = &mut self.prompt else { return };
+        let (Prompt::Search(text) | Prompt::Command(text)) = prompt;
+        match key.code {
+            KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => text.clear(),
+            KeyCode::Char(_) if key.modifiers.contains(KeyModifiers::CONTROL) => {}
+            KeyCode::Char(character) if text.chars().count() < MAX_TYPED => text.push(character),
+            KeyCode::Backspace if text.is_empty() => self.prompt = None,
+            KeyCode::Backspace => drop(text.pop()),
+            KeyCode::Esc => {
+                self.prompt = None;
+                self.view_mut().filter();
+                return;
+            }
+            KeyCode::Enter => {
+                match self.prompt.take() {
+                    Some(Prompt::Search(text)) => {
+                        let view = self.view_mut();
+                        view.search = text.trim().to_owned();
+                        view.restart();
+                        view.filter();
+                    }
+                    Some(Prompt::Command(text)) => self.command_typed(&text, effects),
+                    None => {}
+                }
+                return;
+            }
+            _ => {}
+        }
+        // What is typed is searched at once in the rows that are here; Enter searches all.
+        if let Some(Prompt::Search(text)) = &self.prompt {
+            let wanted = text.trim().to_lowercase();
+            self.view_mut().filter_by(&wanted);
+        }
+    }
+
+    /// Runs a command such as `apps cluster=eu-1 status=Failed`; words without `=` are searched.
+    fn command_typed(&mut self, text: &str, effects: &mut Vec<Effect>) {
+        let mut words = text.split_whitespace();
+        let Some(command) = words.next() else { return };
+        let mut filters = Vec::new();
+        let mut search = Vec::new();
+        for word in words {
+            match word.split_once('=') {
+                Some((name, value)) => filters.push((name.to_owned(), value.to_owned())),
+                None => search.push(word),
+            }
+        }
+        let kind = match command {
+            "apps" | "app" | "a" => Kind::Apps { filters, opens_single: false },
+            "clusters" | "cluster" | "contexts" | "context" | "ctx" => Kind::Clusters,
+            "attention" | "pulse" | "pulses" => Kind::Attention,
+            "matrix" | "m" => Kind::Matrix,
+            "q" | "q!" | "quit" | "exit" => return effects.push(Effect::Quit),
+            "?" | "help" | "h" => return self.is_help = true,
+            other => {
+                self.told =
+                    Some(format!("there is no command {other}: apps, clusters, attention, matrix, q"));
+                return;
+            }
+        };
+        self.show(kind);
+        let search = search.join(" ");
+        if !search.is_empty() {
+            let view = self.view_mut();
+            view.search = search;
+            view.restart();
+        }
+    }
+
+    /// Returns the command that shows the same as the view.
+    pub(super) fn command(&self) -> String {
+        let mut words: Vec<String> = vec!["taffrail".to_owned()];
+        let mut add = |word: &str| words.push(quoted(word));
+        let view = self.view();
+        match &view.kind {
+            Kind::Attention | Kind::Matrix => add("overview"),
+            Kind::Clusters => {
+                ["get", "clusters"].into_iter().for_each(&mut add);
+                if view.is_unwell {
+                    ["--status", "!Ready"].into_iter().for_each(&mut add);
+                }
+            }
+            Kind::Apps { filters, .. } => {
+                ["get", "apps"].into_iter().for_each(&mut add);
+                for (name, value) in filters {
+                    match name.as_str() {
+                        // A command searches by name.
+                        "text" => add(key_name(value)),
+                        name => add(&format!("--{name}={value}")),
+                    }
+                }
+                if view.is_unwell {
+                    add("--problems");
+                }
+            }
+            Kind::App(app, part) => {
+                part.command().iter().for_each(|word| add(word));
+                add(&app.full_name());
+            }
+        }
+        self.origin.iter().for_each(|word| add(word));
+        words.join(" ")
+    }
+}
+
+/// Returns the name of a key, as the table of keys has it; `None` for one that does nothing.
+fn name_of(key: KeyEvent) -> Option<String> {
+    if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
+        let named = match key.code {
+            KeyCode::Char('d' | 'f') => "PgDn",
+            KeyCode::Char('u' | 'b') => "PgUp",
+            _ => return None,
+        };
+        return Some(named.to_owned());
+    }
+    let named = match key.code {
+        KeyCode::Char(character) => return Some(character.to_string()),
+        KeyCode::Enter => "Enter",
+        KeyCode::Esc | KeyCode::Backspace => "Escape",
+        KeyCode::Down => "j",
+        KeyCode::Up => "k",
+        KeyCode::Left => "Left",
+        KeyCode::Right => "Right",
+        KeyCode::PageDown => "PgDn",
+        KeyCode::PageUp => "PgUp",
+        KeyCode::Home => return Some("g g".to_owned()),
+        KeyCode::End => "G",
+        KeyCode::Tab => "Tab",
+        _ => return None,
+    };
+    Some(named.to_owned())
+}

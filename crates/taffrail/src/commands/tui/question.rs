@@ -1,0 +1,176 @@
+//! What the views ask of the hub, and its answers.
+
+use jiff::Timestamp;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use taffrail_api::hub::{AppChange, Attention, HubList, Matrix, StreamFrame};
+use taffrail_api::{AppRow, ClusterRow};
+
+/// The name of an app in a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct AppPlace {
+    pub(super) cluster: String,
+    /// The cluster with the declaring object, if that is another one.
+    pub(super) home: Option<String>,
+    pub(super) delivery: taffrail_apps::Delivery,
+    pub(super) namespace: String,
+    pub(super) name: String,
+    /// The key that the app has in all clusters.
+    pub(super) key: String,
+}
+
+impl AppPlace {
+    pub(super) fn of(row: &AppRow) -> AppPlace {
+        AppPlace {
+            cluster: row.cluster.clone(),
+            home: Some(row.home.clone()).filter(|home| *home != row.cluster),
+            delivery: row.delivery,
+            namespace: row.namespace.clone(),
+            name: row.name.clone(),
+            key: row.key.clone(),
+        }
+    }
+
+    fn namespace_or_dash(&self) -> &str {
+        if self.namespace.is_empty() { "-" } else { &self.namespace }
+    }
+
+    /// Returns the full name, as commands take it.
+    pub(super) fn full_name(&self) -> String {
+        let AppPlace { cluster, home, delivery, name, .. } = self;
+        let home = home.as_ref().map(|home| format!("@{home}")).unwrap_or_default();
+        format!("{cluster}/{delivery}/{}/{name}{home}", self.namespace_or_dash())
+    }
+
+    /// Returns the path of the row of the app in the hub's API.
+    pub(super) fn path(&self) -> String {
+        let parts = [&self.cluster, &self.delivery.to_string(), self.namespace_or_dash(), &self.name];
+        let path = parts.map(encoded).join("/");
+        let home = self.home.as_ref().map(|home| format!("?home={}", encoded(home))).unwrap_or_default();
+        format!("/api/v1/apps/{path}{home}")
+    }
+}
+
+/// Encodes a value for a path or a query.
+pub(super) fn encoded(value: &str) -> String {
+    utf8_percent_encode(value, NON_ALPHANUMERIC).to_string()
+}
+
+/// A part of the view of an app.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Why,
+    Objects,
+    Events,
+    History,
+    Clusters,
+    Logs,
+    PreviousLogs,
+}
+
+impl Part {
+    /// The parts that the view shows as tabs, in their order.
+    pub(super) const TABS: [Part; 6] =
+        [Part::Why, Part::Objects, Part::Events, Part::History, Part::Clusters, Part::Logs];
+
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Part::Why => "Why",
+            Part::Objects => "Objects",
+            Part::Events => "Events",
+            Part::History => "History",
+            Part::Clusters => "Clusters",
+            Part::Logs | Part::PreviousLogs => "Logs",
+        }
+    }
+
+    /// Returns the key that shows the part.
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            Part::Why => "d",
+            Part::Objects => "o",
+            Part::Events => "e",
+            Part::History => "h",
+            Part::Clusters => "i",
+            Part::Logs => "l",
+            Part::PreviousLogs => "p",
+        }
+    }
+
+    /// Returns the words of the command that shows the same.
+    pub(super) fn command(self) -> &'static [&'static str] {
+        match self {
+            Part::Why => &["explain"],
+            Part::Objects => &["tree"],
+            Part::Events => &["events"],
+            Part::History => &["history"],
+            Part::Clusters => &["app"],
+            Part::Logs => &["logs"],
+            Part::PreviousLogs => &["logs", "--previous"],
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Question {
+    Attention,
+    /// A page of the apps: the parameters of the request, and where the page begins.
+    Apps(String, Option<String>),
+    Clusters(String),
+    Matrix(String),
+    /// The row and a part of an app; of its objects only what is not well if the flag is true.
+    App(Box<AppPlace>, Part, bool),
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Answer {
+    Attention {
+        attention: Attention,
+        lost: Vec<ClusterRow>,
+        changes: Vec<AppChange>,
+    },
+    Apps(HubList<AppRow>),
+    Clusters(HubList<ClusterRow>),
+    Matrix(Matrix),
+    /// The row of an app, unless it is gone, and the part that was asked for.
+    App(Option<Box<AppRow>>, PartAnswer),
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum PartAnswer {
+    /// What the command prints, with its colours; messages stand at the end.
+    Text(String),
+    Rows(Vec<AppRow>),
+}
+
+/// A question of the view `view`; a later one of the same view has a greater number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) view: u64,
+    pub(super) number: u64,
+    pub(super) question: Question,
+}
+
+/// What happens from outside.
+#[derive(Debug)]
+pub(super) enum Event {
+    Input(ratatui_crossterm::crossterm::event::Event),
+    Answer(Box<(Request, Result<Answer, String>)>),
+    Frame(Box<StreamFrame>),
+    /// The hub does not answer, or refuses: the reason.
+    Away(String),
+    /// The process is to stop, as by Ctrl-Z.
+    Stop,
+    /// A part of the program failed: the reason.
+    Broken(String),
+    /// The time passed: the present time by the clock of this machine.
+    Tick(Timestamp),
+}
+
+/// What the model wants done.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    Ask(Request),
+    /// Put a text into the clipboard of the terminal.
+    Copy(String),
+    Quit,
+}
