@@ -22,7 +22,7 @@ use crate::Failure;
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) token: String,
-    /// How its certificate is checked; `None` for a server without TLS.
+    /// The check of its certificate; `None` for a server without TLS.
     pub(crate) tls: Option<Arc<ClientConfig>>,
 }
 

@@ -308,7 +308,7 @@ struct Search<'s, 'v> {
     ranks: &'s ClusterRanks<'v>,
 }
 
-/// What a search finds in a part of the clusters.
+/// The results of a search in a part of the clusters.
 struct FoundPart<'v> {
     /// The counts of all pairs that match; no pairs.
     page: AppPage<'v>,

@@ -10,7 +10,6 @@ use taffrail_apps::FreshnessState;
 use taffrail_status::Status;
 
 use super::paint::{Colours, Pen, glyph};
-use super::rows::Drawing;
 use super::words::{count, grouped, key_name};
 
 /// Minimum width of a cell with the space after it.
@@ -180,31 +179,36 @@ impl Board {
         }
     }
 
-    pub(super) fn draw_cells(&self, row: &MatrixCells, buffer: &mut Buffer, area: Rect, with: &Drawing<'_>) {
-        let (name, cell, first) = self.layout(usize::from(area.width), with.column);
-        let mut pen = Pen::new(buffer, area);
+    pub(super) fn draw_cells(
+        &self,
+        row: &MatrixCells,
+        pen: &mut Pen<'_>,
+        column: usize,
+        (colours, is_away): (Colours, bool),
+    ) {
+        let (name, cell, first) = self.layout(pen.left(), column);
         pen.text(" ", Style::new()).column(key_name(&row.key), name, Style::new());
         for place in first..self.columns() {
             if pen.left() < cell {
                 break;
             }
-            let (text, style) = self.cell_text(&self.cell(row, place), with);
+            let (text, style) = self.cell_text(&self.cell(row, place), colours, is_away);
             pen.column(&text, cell - 1, style);
         }
     }
 
-    fn cell_text(&self, cell: &Cell, with: &Drawing<'_>) -> (String, Style) {
-        let Some(worst) = cell.worst else { return ("·".to_owned(), with.colours.muted()) };
-        let is_past = cell.is_past || with.is_away;
+    fn cell_text(&self, cell: &Cell, colours: Colours, is_away: bool) -> (String, Style) {
+        let Some(worst) = cell.worst else { return ("·".to_owned(), colours.muted()) };
+        let is_past = cell.is_past || is_away;
         let mark = match (is_past, worst, cell.problems) {
             (true, ..) => "◌",
             (false, Status::Current, 1..) => "≠",
             (false, worst, _) => glyph(worst),
         };
         let style = match (is_past, worst, cell.problems) {
-            (true, ..) => with.colours.status(Status::Unknown),
-            (false, Status::Current, 1..) => with.colours.status(Status::Failed),
-            (false, worst, _) => with.colours.status(worst),
+            (true, ..) => colours.status(Status::Unknown),
+            (false, Status::Current, 1..) => colours.status(Status::Failed),
+            (false, worst, _) => colours.status(worst),
         };
         let number = match self.is_grouped && cell.members > 1 && cell.problems > 0 {
             true => cell.problems.to_string(),

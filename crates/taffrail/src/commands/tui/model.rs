@@ -22,7 +22,7 @@ const MAX_TYPED: usize = 200;
 /// Rows that one turn of the wheel moves.
 const WHEEL: isize = 3;
 
-/// What is typed at the bottom.
+/// The text that the user is typing at the bottom.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Prompt {
     Search(String),
@@ -41,13 +41,13 @@ pub(super) struct Model {
     version: u64,
     /// The present time by the clock of this machine.
     local: Timestamp,
-    /// What the clock of the hub is ahead.
+    /// The time by which the hub's clock is ahead of this machine's.
     ahead: SignedDuration,
-    /// Since when the hub does not answer, by its clock, and why.
+    /// The time, by the hub's clock, since which the hub does not answer, and the reason; `None` while it answers.
     pub(super) away: Option<(Timestamp, String)>,
     pub(super) prompt: Option<Prompt>,
     pub(super) is_help: bool,
-    /// What is told at the bottom until the next key.
+    /// The message at the bottom until the next key.
     pub(super) told: Option<String>,
     /// The first of keys that follow one another.
     prefix: Option<(String, Timestamp)>,

@@ -137,7 +137,7 @@ pub(super) enum Answer {
 
 #[derive(Debug, Clone)]
 pub(super) enum PartAnswer {
-    /// What the command prints, with its colours; messages stand at the end.
+    /// The output of the command, with its colours; messages stand at the end.
     Text(String),
     Rows(Vec<AppRow>),
 }
@@ -150,7 +150,7 @@ pub(super) struct Request {
     pub(super) question: Question,
 }
 
-/// What happens from outside.
+/// An event from outside: of the terminal, the hub or the system.
 #[derive(Debug)]
 pub(super) enum Event {
     Input(ratatui_crossterm::crossterm::event::Event),
@@ -166,7 +166,7 @@ pub(super) enum Event {
     Tick(Timestamp),
 }
 
-/// What the model wants done.
+/// An action that the model asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     Ask(Request),

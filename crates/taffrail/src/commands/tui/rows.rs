@@ -27,7 +27,7 @@ pub(super) enum Row {
     Text(Line),
 }
 
-/// What a row is drawn with.
+/// The values, beside its own, on which the look of a row depends.
 pub(super) struct Drawing<'d> {
     pub(super) now: Timestamp,
     pub(super) colours: Colours,
@@ -128,7 +128,8 @@ impl Row {
             Row::Cluster(cluster) => draw_cluster(cluster, buffer, first, with),
             Row::Cells(cells) => {
                 if let Some(board) = with.board {
-                    board.draw_cells(cells, buffer, first, with);
+                    let mut pen = Pen::new(buffer, first);
+                    board.draw_cells(cells, &mut pen, with.column, (with.colours, with.is_away));
                 }
             }
             Row::Text(line) => {
