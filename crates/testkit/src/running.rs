@@ -60,7 +60,7 @@ impl Drop for Running {
     }
 }
 
-/// The access to a hub on this machine, as `taffrail hub serve` prints it.
+/// The access to a hub on this machine, as `taffrail hub serve` and `taffrail ui` print it.
 pub struct HubAccess {
     /// The URL of the hub, without a path: `http://127.0.0.1:7655`.
     pub url: String,
@@ -71,6 +71,10 @@ pub struct HubAccess {
 impl HubAccess {
     /// Parses the line that tells how to ask the hub; `None` for another line.
     pub fn find(line: &str) -> Option<HubAccess> {
+        if let Some((url, token)) = line.trim().split_once("/#").filter(|(url, _)| url.starts_with("http://"))
+        {
+            return Some(HubAccess { url: url.to_owned(), token: token.to_owned() });
+        }
         let token = line.split_once("TAFFRAIL_HUB_TOKEN=")?.1.split(' ').next()?;
         let url = line.split_once("--hub ")?.1;
         Some(HubAccess { url: url.to_owned(), token: token.to_owned() })
@@ -83,9 +87,13 @@ mod tests {
 
     #[test]
     fn the_access_is_that_of_the_line_that_tells_it() {
-        let line = "ask it with: TAFFRAIL_HUB_TOKEN=abc taffrail get apps --hub http://127.0.0.1:1";
-        let HubAccess { url, token } = HubAccess::find(line).expect("a line with the access");
-        assert_eq!((&*url, &*token), ("http://127.0.0.1:1", "abc"));
+        for line in [
+            "ask it with: TAFFRAIL_HUB_TOKEN=abc taffrail get apps --hub http://127.0.0.1:1",
+            "  http://127.0.0.1:1/#abc",
+        ] {
+            let HubAccess { url, token } = HubAccess::find(line).expect("a line with the access");
+            assert_eq!((&*url, &*token), ("http://127.0.0.1:1", "abc"));
+        }
         assert!(HubAccess::find("follows 2 clusters, and answers at http://127.0.0.1:1/api/v1").is_none());
     }
 

@@ -19,6 +19,7 @@ mod rules;
 mod sim;
 mod soak;
 mod subject;
+mod ui;
 mod wait;
 
 use anyhow::Result;
@@ -43,6 +44,7 @@ pub(crate) enum Bench {
     Soak(soak::Soak),
     Faults(faults::Faults),
     Kills(kills::Kills),
+    Ui(ui::Ui),
 }
 
 impl Bench {
@@ -59,6 +61,7 @@ impl Bench {
             Bench::Soak(bench) => bench.run(),
             Bench::Faults(bench) => bench.run(),
             Bench::Kills(bench) => bench.run(),
+            Bench::Ui(bench) => bench.run(),
         }
     }
 }
