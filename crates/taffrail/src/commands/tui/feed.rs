@@ -10,7 +10,7 @@ use taffrail_api::hub::{AppChange, HubList, StreamFrame};
 use tokio::time::sleep;
 
 use super::question::{Answer, AppPlace, Event, Part, PartAnswer, Question, Request, encoded};
-use crate::cli::HubFiles;
+use crate::cli::{HubFiles, HubSource, ViewArguments};
 use crate::command_error::{CommandError, Exit};
 use crate::commands::{self, Cli, Command, watch};
 use crate::hub_url::HubUrl;
@@ -174,6 +174,12 @@ impl Hub {
         Ok(PartAnswer::Text(text))
     }
 
+    /// Makes a view ask this hub.
+    fn set(&self, source: &mut HubSource, view: &mut ViewArguments) {
+        (source.hub, source.files) = (Some(Box::new(self.url.clone())), self.files.clone());
+        view.source.timeout = PATIENCE;
+    }
+
     /// Runs a command of Taffrail over this hub, and prints its answer into `console`.
     fn run(&self, words: &[&str], console: &Console) -> Result<Exit, CommandError> {
         let name = words.first().copied().unwrap_or_default();
@@ -185,19 +191,19 @@ impl Hub {
         let url = || Some(Box::new(self.url.clone()));
         match Cli::from_arg_matches(&matches).map_err(wrong)?.command {
             Command::Explain(mut of) => {
-                (of.hub.hub, of.hub.files, of.view.source.timeout) = (url(), self.files.clone(), PATIENCE);
+                self.set(&mut of.hub, &mut of.view);
                 watch::view(&of.view, of.form(), console, |from, printed, console| {
                     commands::explain::run(&of, printed, from, console)
                 })
             }
             Command::Tree(mut of) => {
-                (of.hub.hub, of.hub.files, of.view.source.timeout) = (url(), self.files.clone(), PATIENCE);
+                self.set(&mut of.hub, &mut of.view);
                 watch::view(&of.view, of.form(), console, |from, printed, console| {
                     commands::tree::run(&of, printed, from, console)
                 })
             }
             Command::Events(mut of) => {
-                (of.hub.hub, of.hub.files, of.view.source.timeout) = (url(), self.files.clone(), PATIENCE);
+                self.set(&mut of.hub, &mut of.view);
                 watch::view(&of.view, of.form(), console, |from, printed, console| {
                     commands::events::run(&of, printed, from, console)
                 })

@@ -1,8 +1,10 @@
 //! The sentences and words of the views, those of the hub's page.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
-use taffrail_api::AppRow;
 use taffrail_api::hub::{AnswerState, Attention, ClusterCounts};
+use taffrail_api::{AppRow, text};
 use taffrail_apps::text::{age, moment, span};
 use taffrail_apps::{Axis, FreshnessState, ProblemSeverity};
 use taffrail_status::Status;
@@ -51,18 +53,13 @@ fn long(at: Timestamp, now: Timestamp) -> String {
     span(now.as_second().saturating_sub(at.as_second()))
 }
 
-/// Returns a revision as people tell them apart: `main@1f2e3d4c`.
+/// Returns a revision as people tell them apart: `main@1f2e3d4c`, shortened as in tables and without the algorithm of its
+/// hash.
 pub(super) fn short_revision(revision: &str) -> String {
-    let is_hash = |text: &str| text.len() >= 20 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let (branch, hash) = match revision.rsplit_once(':') {
-        Some((before, hash)) if is_hash(hash) => {
-            (before.rsplit_once('@').map_or("", |(branch, _)| branch), hash)
-        }
-        _ if is_hash(revision) => ("", revision),
-        _ => return revision.to_owned(),
-    };
-    let hash: String = hash.chars().take(8).collect();
-    if branch.is_empty() { hash } else { format!("{branch}@{hash}") }
+    match text::revision(revision) {
+        Cow::Borrowed(whole) => whole.to_owned(),
+        Cow::Owned(short) => ["sha1:", "sha256:"].iter().fold(short, |short, name| short.replace(name, "")),
+    }
 }
 
 /// Returns the last part of a key, by which people call the app.
@@ -178,5 +175,7 @@ mod tests {
         assert_eq!(short_revision("main@sha1:1f2e3d4c5b6a79881f2e3d4c5b6a79881f2e3d4c"), "main@1f2e3d4c");
         assert_eq!(short_revision("1f2e3d4c5b6a79881f2e3d4c5b6a79881f2e3d4c"), "1f2e3d4c");
         assert_eq!(short_revision("1.2.3"), "1.2.3");
+        let digest = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+        assert_eq!(short_revision(&format!("1.2.3@sha256:{digest}")), "1.2.3@9f86d081");
     }
 }
