@@ -50,7 +50,7 @@ impl Hub {
     /// Returns the JSON with which the hub answers `GET path`.
     ///
     /// # Errors
-    /// Those of [`Hub::text`], and an answer that is no JSON.
+    /// If [`Hub::text`] fails, or the answer is no JSON.
     pub fn get(&self, path: &str) -> Result<Value> {
         Ok(serde_json::from_str(&self.text(path)?)?)
     }
@@ -58,7 +58,7 @@ impl Hub {
     /// Returns true if all changes that the hub knew of when it answered are in its store.
     ///
     /// # Errors
-    /// Those of [`Hub::text`].
+    /// If [`Hub::text`] fails.
     pub fn has_saved(&self) -> Result<bool> {
         Ok(self.text("/metrics")?.contains("taffrail_hub_store_pending 0\n"))
     }

@@ -168,7 +168,7 @@ pub(crate) struct JudgedPair<'c> {
     /// An `Arc` for the same reason as in [`ListedPair`].
     pub(crate) pair: &'c Arc<Pair>,
     pub(crate) class: &'c PairClass,
-    /// As [`Summary::since`] returns it.
+    /// The time since which the pair has its worst problem, as [`Summary::since`] returns it.
     pub(crate) since: Option<i64>,
 }
 

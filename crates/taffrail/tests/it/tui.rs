@@ -15,7 +15,7 @@ use super::fake_hub::{FakeHub, send_json};
 use super::terminal::Terminal;
 
 const NOW: &str = "2026-03-01T12:00:00Z";
-/// What switches to the alternate screen, and what returns from it.
+/// The control sequences that switch to the alternate screen and return from it.
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?1006l\x1b[?1000l\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l";
 

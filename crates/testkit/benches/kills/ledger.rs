@@ -1,4 +1,4 @@
-//! What a hub acknowledged, and the comparison of its history with it.
+//! The changes that a hub acknowledged, and the comparison of its history with them.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -18,7 +18,7 @@ pub(crate) struct Ledger {
     of: HashMap<String, BTreeSet<Transition>>,
 }
 
-/// What the comparison of history with a ledger found.
+/// The results of the comparison of history with a ledger.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) checked: usize,

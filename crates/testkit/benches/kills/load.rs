@@ -35,7 +35,7 @@ pub(crate) struct App {
     pub(crate) states: Vec<(Timestamp, Timestamp, bool)>,
     /// The revision of each sync, and whether it succeeded.
     pub(crate) syncs: BTreeMap<String, bool>,
-    /// What the tool remembers of the last syncs, the latest first.
+    /// The last syncs that the tool remembers, the latest first.
     history: Vec<Value>,
     /// The time of the last sync.
     synced: Option<Instant>,

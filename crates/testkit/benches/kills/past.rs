@@ -20,7 +20,7 @@ const RECEIPT: SignedDuration = SignedDuration::from_secs(3);
 /// The time after which a hub at rest has told its store that nothing changed meanwhile: it does so each 15 s.
 const UNCHANGED: Duration = Duration::from_secs(17);
 
-/// What the comparisons found.
+/// The results of the comparisons.
 #[derive(Debug, Default)]
 pub(crate) struct Past {
     pub(crate) asked: usize,

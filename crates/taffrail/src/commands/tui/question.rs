@@ -1,4 +1,4 @@
-//! What the views ask of the hub, and its answers.
+//! Questions of the views to the hub, and its answers.
 
 use jiff::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};

@@ -159,7 +159,7 @@ fn listen(events: &Sender<Event>) {
     });
 }
 
-/// What the terminal shows, so that only what differs is written.
+/// The cells that the terminal shows, and the next ones, so that only those that differ are written.
 struct Paper {
     shown: Buffer,
     next: Buffer,

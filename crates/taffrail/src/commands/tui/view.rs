@@ -24,7 +24,7 @@ const PART_PACE: SignedDuration = SignedDuration::from_secs(3);
 /// question failed.
 const REFRESH: SignedDuration = SignedDuration::from_secs(10);
 
-/// What a view shows.
+/// The subject of a view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
     Attention,
@@ -39,7 +39,7 @@ pub(super) enum Kind {
     App(Box<AppPlace>, Part),
 }
 
-/// What a view knows beside its rows.
+/// The facts of a view beside its rows.
 #[derive(Debug, Clone)]
 pub(super) enum Info {
     None,

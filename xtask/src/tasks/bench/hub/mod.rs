@@ -217,7 +217,7 @@ fn hourly(rows: f64, seconds: u32) -> String {
     format!("change {} {seconds}", rows / 100.0 / 3600.0)
 }
 
-/// What keeps a fleet, and the program that writes to it and reads from it.
+/// A system that keeps a fleet, with the program that writes to it and reads from it.
 trait Side {
     /// Tells the writer a command.
     fn tell(&mut self, command: &str) -> Result<Value>;

@@ -59,7 +59,7 @@ impl Side for Kubernetes {
     }
 }
 
-/// What one side cost.
+/// The cost of one side.
 #[derive(Default)]
 struct Figures {
     /// Seconds and CPU seconds to take in the fleet.
