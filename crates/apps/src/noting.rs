@@ -1,5 +1,7 @@
 //! A wrapper of a cluster that records the lookups made in it while a result is computed.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
 use taffrail_object::kinds::is_namespaced;
@@ -171,6 +173,10 @@ impl Objects for Noting<'_> {
             self.ask(&Question::IsNamespaced(group, kind));
         }
         self.objects.is_namespaced(group, kind)
+    }
+
+    fn share(&self, key: ObjectKeyRef<'_>) -> Arc<ObjectKey> {
+        self.objects.share(key)
     }
 
     fn question_log(&self) -> Option<(&QuestionLog, usize)> {

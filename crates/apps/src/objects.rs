@@ -1,6 +1,7 @@
 //! The interface to the objects of a cluster: of a live cluster, a dump or an index.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef, Projection};
@@ -48,6 +49,12 @@ pub trait Objects: ClusterState + Send + Sync {
     /// Returns true if objects of a kind live in namespaces, false for cluster-scoped kinds; `None` if
     /// unknown.
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool>;
+
+    /// Returns a shared copy of the key of an object that the caller has just listed: the one that the cluster holds, if
+    /// it holds one, else a new one.
+    fn share(&self, key: ObjectKeyRef<'_>) -> Arc<ObjectKey> {
+        Arc::new(key.to_owned())
+    }
 
     /// Returns the log of lookups, and the index of this cluster in it; `None` if lookups are not recorded.
     #[doc(hidden)]

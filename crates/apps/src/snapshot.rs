@@ -458,6 +458,12 @@ impl Snapshot {
         }
     }
 
+    /// Returns the stored copy of the key of an object, to be kept without a copy of its own; `None` if there is no such
+    /// object.
+    pub fn shared_key(&self, key: &ObjectKey) -> Option<Arc<ObjectKey>> {
+        self.objects.get_key_value(key).map(|(key, _)| Arc::clone(key))
+    }
+
     /// Returns the total length of the JSON texts of all objects, in bytes.
     pub fn size(&self) -> u64 {
         self.size
@@ -738,6 +744,11 @@ impl Objects for Snapshot {
 
     fn all(&self) -> Listing<'_> {
         Box::new(self.objects.iter().filter_map(|(key, stored)| stored.observed(key)))
+    }
+
+    fn share(&self, key: ObjectKeyRef<'_>) -> Arc<ObjectKey> {
+        let own = self.objects.get_key_value(&key as &dyn AsObjectKey).map(|(own, _)| Arc::clone(own));
+        own.unwrap_or_else(|| Arc::new(key.to_owned()))
     }
 
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool> {

@@ -198,14 +198,18 @@ impl LabelGroups {
 
     /// Adds an object to the group of `app`, which must not contain it yet; `named` is another app that its
     /// marks name.
-    pub(crate) fn insert(&mut self, key: &ObjectKey, app: String, named: Option<Named>) {
+    pub(crate) fn insert(&mut self, key: Arc<ObjectKey>, app: String, named: Option<Named>) {
         let LabelGroup(members) = self.groups.entry((key.namespace.clone(), app)).or_default();
-        let at = members.partition_point(|own| *own.key < *key);
-        members.insert(at, GroupMember { key: Arc::new(key.clone()), named: named.map(Arc::new) });
+        let at = members.partition_point(|own| own.key < key);
+        members.insert(at, GroupMember { key, named: named.map(Arc::new) });
     }
 
-    /// Adds the objects of a whole cluster, each with its app and the other app that its marks name.
-    pub(crate) fn fill(&mut self, found: Vec<(ObjectKeyRef<'_>, String, Option<Named>)>) {
+    /// Adds objects of the whole cluster `objects`, each with its app and the other app that its marks name.
+    pub(crate) fn fill(
+        &mut self,
+        objects: &dyn Objects,
+        found: Vec<(ObjectKeyRef<'_>, String, Option<Named>)>,
+    ) {
         let mut all_named: HashSet<Arc<Named>> = HashSet::new();
         for (key, app, named) in found {
             let named = named.map(|named| match all_named.get(&named) {
@@ -217,7 +221,7 @@ impl LabelGroups {
                 }
             });
             let LabelGroup(members) = self.groups.entry((key.namespace.to_owned(), app)).or_default();
-            members.push(GroupMember { key: Arc::new(key.to_owned()), named });
+            members.push(GroupMember { key: objects.share(key), named });
         }
         // Each group by itself: comparing the keys of a whole cluster takes longer than all else here.
         for LabelGroup(members) in self.groups.values_mut() {
@@ -321,7 +325,7 @@ pub(crate) fn declare(
             GroupSearch::Unknown(owner) => drop(owners.insert((home, owner))),
         }
     }
-    groups.fill(members);
+    groups.fill(objects, members);
     groups
 }
 

@@ -9,7 +9,7 @@ use taffrail_status::{Presence, Trust};
 use super::Dependents;
 use super::dependents::dependent_namespaces;
 use crate::declaration::Declaration;
-use crate::delivery::{AppLabels, Declarations};
+use crate::delivery::{Declarations, DeclaredParts};
 use crate::fleet::Fleet;
 use crate::freshness::FreshnessState;
 use crate::objects::Objects;
@@ -152,7 +152,8 @@ pub fn elsewhere(clusters: &[&dyn Objects], dependents: &Dependents, mode: ReadM
     let by_namespace = mode == ReadMode::OnceByNamespace;
     let fleet = Fleet::new(clusters);
     // The objects of a label group are all in one cluster.
-    let found = Declarations::of(&fleet, &AppLabels::default(), Trust::NONE, Timestamp::UNIX_EPOCH);
+    let parts = &mut DeclaredParts::default();
+    let (found, _) = Declarations::by_tools(&fleet, Trust::NONE, Timestamp::UNIX_EPOCH, parts);
     let mut pairs: BTreeMap<(usize, usize), Vec<&Declaration>> = BTreeMap::new();
     for app in found.all() {
         let Some(cluster) = app.cluster().filter(|&cluster| cluster != app.home) else { continue };

@@ -13,6 +13,8 @@
 //!   are kept ([`DeclaredParts`]). Rows with an unchanged declaration stay. If no more than one app can be concerned,
 //!   the others are not looked at. If only the objects that apps claim differ, these objects are assigned to label
 //!   groups again; if the apps or their marks differ, all objects are.
+//! * If anything may have changed in a cluster, as when it was read for the first time, the rows with that cluster as
+//!   home or target are judged again, and so are those of each home with an app there; the others stay ([`renewed`]).
 //! * Otherwise the labels of an object are examined when that object changes, or its controller comes or goes.
 //!
 //! A result that several rows share has a node of its own, so that many rows with one object do not each hold
@@ -26,6 +28,7 @@ mod changed;
 mod changes;
 mod declarations;
 mod graph;
+mod renewed;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -34,6 +37,7 @@ use changes::RowLog;
 use declarations::{is_left_out, leave_out, moved_claims, note_declared, note_parts, reconcile};
 use graph::{Graph, Node};
 use jiff::Timestamp;
+use renewed::Renewed;
 use taffrail_object::ObjectKey;
 use taffrail_status::{ActiveRules, Observed};
 
@@ -228,6 +232,15 @@ struct Identity {
     twin_of: Option<String>,
 }
 
+impl Identity {
+    /// Returns the facts that decide where the apps of all clusters are; what else an identity has concerns the rows of
+    /// its cluster alone.
+    fn place(&self) -> (&str, &[String], Option<usize>, Option<&str>) {
+        let Identity { name, id: _, servers, place, twin_of } = self;
+        (name, servers, *place, twin_of.as_deref())
+    }
+}
+
 impl AppRows {
     /// Makes an empty list; `labels` are the labels that name the apps of objects that no tool declares.
     pub fn new(labels: AppLabels) -> AppRows {
@@ -263,9 +276,10 @@ impl AppRows {
     /// Updates the rows at the time `now`. `changes` has, in the order of `clusters`, the changes in each since the
     /// last update. The rules must be those of the last update.
     ///
-    /// All rows are computed without earlier results if `changes` has another number of entries or one that says that
-    /// anything may have changed, if other clusters were given before, if `now` is before the last update, or if a cost
-    /// limit makes the order of judging matter.
+    /// Where anything may have changed in a cluster, all that concerns it is computed again. All rows are
+    /// computed without earlier results if that is so in every cluster, if `changes` has another number of entries, if
+    /// other clusters were given before, if `now` is before the last update, or if a cost limit makes the order of
+    /// judging matter.
     pub fn look(
         &mut self,
         clusters: &[&dyn Objects],
@@ -301,15 +315,19 @@ impl RowUpdate<'_, '_> {
         let identity = self.identity();
         let kept = self.rows.kept.take().filter(|kept| {
             !kept.is_bounded
-                && kept.identity == identity
+                && kept.identity.iter().map(Identity::place).eq(identity.iter().map(Identity::place))
                 && kept.now <= self.now
                 && changes.len() == self.clusters.len()
-                && !changes.iter().any(|batch| batch.is_all)
+                && !changes.iter().all(|batch| batch.is_all)
         });
-        match kept {
-            Some(kept) => self.update(kept, changes),
-            None => self.whole(identity),
-        }
+        let Some(mut kept) = kept else { return self.whole(identity) };
+        let before = std::mem::replace(&mut kept.identity, identity);
+        let is_renewed = |(place, batch): (usize, &ChangeBatch)| {
+            let is_renewed = batch.is_all || before.get(place) != kept.identity.get(place);
+            is_renewed.then(|| kept.identity.get(place)?.place).flatten()
+        };
+        let renewed: BTreeSet<usize> = changes.iter().enumerate().filter_map(is_renewed).collect();
+        self.update(kept, changes, &renewed)
     }
 
     fn identity(&self) -> Vec<Identity> {
@@ -511,7 +529,7 @@ impl RowUpdate<'_, '_> {
                 members.push((observed.key, app, named));
             }
         }
-        groups.fill(members);
+        groups.fill(objects, members);
         groups
     }
 
@@ -577,12 +595,14 @@ impl RowUpdate<'_, '_> {
         dirty
     }
 
-    /// Computes again only the results that `changes` or the time may have changed.
-    fn update(self, mut kept: LastRows, changes: &[ChangeBatch]) -> RowWork {
+    /// Computes again only the results that `changes` or the time may have changed. `renewed` has the indexes in the
+    /// fleet of the clusters in which anything may have changed.
+    fn update(self, mut kept: LastRows, changes: &[ChangeBatch], renewed: &BTreeSet<usize>) -> RowWork {
         let mut looked = RowWork::default();
-        let mut plan = Plan::default();
+        let Renewed { rows, mut parts } = renewed::concerned(&kept, renewed);
+        let mut plan = Plan { again: rows, ..Plan::default() };
         let mut objects: BTreeSet<(usize, ObjectKey)> = BTreeSet::new();
-        let (mut relist, mut parts) = (false, Vec::new());
+        let mut relist = !renewed.is_empty();
         for subject in self.dirty(&kept, changes) {
             match subject {
                 Subject::Tools => relist = true,
@@ -613,7 +633,8 @@ impl RowUpdate<'_, '_> {
             reconcile(&mut kept, &old, &mut plan);
         }
         looked.declared = note_parts(&mut kept);
-        for name in self.regroup(&mut kept, changes, objects, has_claims) {
+        let all_anew = |home: usize| has_claims || renewed.contains(&home);
+        for name in self.regroup(&mut kept, changes, objects, &all_anew) {
             let (home, namespace, app) = &name;
             let is_there = kept.groups.get(*home).is_some_and(|it| it.has(namespace, app));
             match kept.by_labels.get(&name) {
@@ -661,13 +682,14 @@ impl RowUpdate<'_, '_> {
 
     /// Computes the label groups of objects again where they may have changed: of those in `dirty`, of those whose
     /// labels, other metadata or controllers `changes` concern, and of all in a cluster where a StatefulSet names its
-    /// claims otherwise, or if `has_claims`. Returns the names of the groups that differ now.
+    /// claims otherwise, or for whose index in the fleet `all_anew` returns true. Returns the names of the groups that
+    /// differ now.
     fn regroup(
         &self,
         kept: &mut LastRows,
         changes: &[ChangeBatch],
         dirty: BTreeSet<(usize, ObjectKey)>,
-        has_claims: bool,
+        all_anew: &dyn Fn(usize) -> bool,
     ) -> BTreeSet<GroupName> {
         let LastRows { identity, found, claims, groups, labelled, graph, .. } = kept;
         let claims = Claims::new(found.claiming(), claims);
@@ -683,7 +705,7 @@ impl RowUpdate<'_, '_> {
                 && sets.any(|(key, old)| {
                     templates(old).unwrap_or_default() != templates(new(key)).unwrap_or_default()
                 });
-            if has_claims || is_named_otherwise {
+            if all_anew(home) || is_named_otherwise {
                 labelled.retain(|(place, _), node| {
                     if *place == home {
                         graph.remove(*node);
@@ -738,7 +760,7 @@ impl RowUpdate<'_, '_> {
                 let was = before.and_then(|app| Some((own.remove(key, &app)?, app)));
                 let is = match place {
                     GroupSearch::In(app, named) => {
-                        own.insert(key, app.clone(), named.clone());
+                        own.insert(objects.share(key.as_ref()), app.clone(), named.clone());
                         Some((named, app))
                     }
                     GroupSearch::None | GroupSearch::Controlled | GroupSearch::Unknown(_) => None,

@@ -119,6 +119,11 @@ impl Snapshot {
         changes
     }
 
+    /// Returns true if changes are recorded: since the first call of [`Snapshot::take_changes`].
+    pub fn records_changes(&self) -> bool {
+        self.changes.is_some()
+    }
+
     /// Records that anything may have changed.
     pub(super) fn note_all(&mut self) {
         if let Some(changes) = &mut self.changes {

@@ -189,6 +189,9 @@ impl World {
             self.now -= SignedDuration::from_secs(30);
             return self.told.push("the clock goes back".to_owned());
         }
+        if what == 3 && self.random.below(5) == 0 {
+            return self.read_again();
+        }
         if what == 2
             && let Some((cluster, object)) = self.gone.pop()
         {
@@ -288,6 +291,15 @@ impl World {
         }
         self.told.push(format!("{what}: {}", key_of(&object)));
         self.insert(cluster, &object);
+    }
+
+    /// Replaces a cluster by what is read of it anew, with an object fewer.
+    fn read_again(&mut self) {
+        let Some((cluster, key, object)) = self.pick() else { return };
+        self.told.push(format!("{cluster} is read again, without {key}"));
+        self.snapshots[cluster] = self.snapshots[cluster].copied();
+        self.snapshots[cluster].remove(&key);
+        self.gone.push((cluster, object));
     }
 
     fn status_changes(&mut self, object: &mut Value) {
