@@ -27,15 +27,16 @@ impl KeptRows {
         }
     }
 
-    /// Takes the changed objects of each snapshot, so that the rows that depend on them are computed again; does
-    /// nothing before a view has requested the rows.
-    pub(crate) fn note<'s>(&mut self, snapshots: impl Iterator<Item = &'s mut Snapshot>) {
+    /// Takes the changed objects of each snapshot, so that the rows that depend on them are computed again; leaves those
+    /// of a snapshot with which `true` comes to a later call. Does nothing before a view has requested the rows.
+    pub(crate) fn note<'s>(&mut self, snapshots: impl Iterator<Item = (&'s mut Snapshot, bool)>) {
         if !self.is_wanted.load(Ordering::Relaxed) {
             return;
         }
         let pending = self.pending.get_mut().unwrap_or_else(PoisonError::into_inner);
-        for (place, snapshot) in snapshots.enumerate() {
-            let changes = snapshot.take_changes();
+        for (place, (snapshot, is_left)) in snapshots.enumerate() {
+            let is_left = is_left && snapshot.records_changes();
+            let changes = if is_left { ChangeBatch::default() } else { snapshot.take_changes() };
             match pending.get_mut(place) {
                 Some(pending) => pending.add(changes),
                 None => pending.push(changes),

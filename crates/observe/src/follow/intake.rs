@@ -1,6 +1,7 @@
 //! Applies the events of watched clusters to the fleet: connections, discoveries, watch events, polls.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -166,6 +167,7 @@ impl FleetWatcher {
         following.feeds = Some(feeds);
         following.discovered = Instant::now();
         (following.changed, following.may_name_others) = (true, true);
+        (following.is_settled, following.was_settled) = (false, false);
         (following.stale, following.is_asked) = (None, false);
         following.inbox = Some(inbox);
         true
@@ -350,7 +352,7 @@ impl FleetWatcher {
                             if secret {
                                 again.extend(values.get(&key).cloned());
                             }
-                            followed.keys.insert(key);
+                            followed.keys.insert(snapshot.shared_key(&key).unwrap_or_else(|| Arc::new(key)));
                         }
                     }
                     Change::Delete(object) => {

@@ -111,11 +111,11 @@ struct FollowedScope {
     /// The key of the object, if the scope is a single object.
     key: Option<ObjectKey>,
     kind: GroupKind,
-    /// The keys of the objects that the scope holds.
-    keys: HashSet<ObjectKey>,
+    /// The keys of the objects that the scope holds, shared with the snapshot.
+    keys: HashSet<Arc<ObjectKey>>,
     /// The keys that were known before the running list, and that this list has not contained so far; if they stay
     /// here, they were deleted.
-    unseen: HashSet<ObjectKey>,
+    unseen: HashSet<Arc<ObjectKey>>,
     /// The reported messages about items of this scope that are malformed or were not requested: at most
     /// `MOST_MALFORMED`, and one that there are more; and the number of all such items.
     malformed: (Vec<String>, usize),
@@ -220,6 +220,10 @@ struct FollowedCluster {
     singles: Singles,
     /// The time that planning the reads of the cluster takes, and the pause after it.
     pace: Pace,
+    /// Number of plans since all that was needed of the cluster was last answered.
+    plans: u32,
+    /// Number of times in a row that planning its reads was put off in favour of others.
+    put_off: u32,
     /// Objects that callers requested in addition to those of the query.
     more: BTreeSet<ObjectKey>,
     /// The objects in this cluster that apps of other clusters declare.
@@ -243,6 +247,8 @@ struct FollowedCluster {
     /// True while no answer is missing that planning waits for; also if the cluster cannot be connected to, and after
     /// it was dropped because of its memory.
     is_settled: bool,
+    /// True once all that is needed of the cluster was answered since it was connected.
+    was_settled: bool,
     /// The time since when the cluster has been live and settled without a gap; `None` while it is not, or while a
     /// scope is catching up or broken. Scopes that are forbidden or not served do not count.
     live_since: Option<Timestamp>,
@@ -278,6 +284,8 @@ impl FollowedCluster {
             most_lists: unwanted_lists::FEW_LISTS,
             singles: Singles::default(),
             pace: Pace::default(),
+            plans: 0,
+            put_off: 0,
             more: BTreeSet::new(),
             elsewhere: BTreeSet::new(),
             homes: BTreeMap::new(),
@@ -289,6 +297,7 @@ impl FollowedCluster {
             discovered,
             changed: false,
             is_settled: false,
+            was_settled: false,
             live_since: None,
             stale: None,
             is_asked: false,
@@ -429,6 +438,10 @@ pub struct FleetWatcher {
     compared: HashMap<MemberPair, ComparedPair>,
     /// The cost of finding the objects that apps have in other clusters, and the pause after it.
     pace: Pace,
+    /// True if the last call of [`FleetWatcher::plan`] left some clusters to the next one.
+    is_partly_planned: bool,
+    /// True if rows are computed of a cluster only once all that they need was answered.
+    leaves_unread: bool,
     /// True if something changed that may affect which objects apps have in other clusters.
     has_moved: bool,
     /// Number of comparisons so far.
@@ -470,6 +483,8 @@ impl FleetWatcher {
             clock,
             compared: HashMap::new(),
             pace: Pace::default(),
+            is_partly_planned: false,
+            leaves_unread: false,
             has_moved: true,
             comparisons: 0,
             comparing: 0,
@@ -480,6 +495,18 @@ impl FleetWatcher {
             follow.connect(at, Duration::ZERO);
         }
         follow
+    }
+
+    /// Makes [`FleetWatcher::fleet`] leave the objects of a cluster out of the rows until all that these need was
+    /// answered, so that they are computed once, for a caller that shows none before.
+    pub(crate) fn leave_unread(&mut self) {
+        self.leaves_unread = true;
+    }
+
+    /// Ends what [`FleetWatcher::leave_unread`] began, for all clusters that are connected now: a caller asks for what is
+    /// known of them.
+    pub(crate) fn take_unread(&mut self) {
+        self.clusters.iter_mut().for_each(|following| following.was_settled |= following.feeds.is_some());
     }
 
     /// Returns the fleet with all events applied so far, and its `now` set to the present time.
@@ -493,7 +520,8 @@ impl FleetWatcher {
         }
         self.fleet.now = now;
         if let Some(rows) = &mut self.fleet.rows {
-            rows.note(self.fleet.snapshots.iter_mut());
+            let is_left = |it: &FollowedCluster| self.leaves_unread && it.feeds.is_some() && !it.was_settled;
+            rows.note(self.fleet.snapshots.iter_mut().zip(self.clusters.iter().map(is_left)));
         }
         &self.fleet
     }

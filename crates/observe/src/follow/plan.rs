@@ -1,7 +1,9 @@
 //! Planning of the reads of followed clusters.
 
 use std::cell::RefCell;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::num::NonZeroUsize;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -12,6 +14,7 @@ use taffrail_apps::{
 };
 use taffrail_cluster::{Cluster, Deadline, Moment, ReadError, Reason, ScopeId, WatchState};
 use taffrail_object::{GroupKind, ObjectKey, Projection};
+use taffrail_status::ActiveRules;
 use tokio::time::Instant;
 
 use super::holders::Holders;
@@ -39,6 +42,13 @@ const LOOSE_AT_ONCE: usize = 100;
 /// Length of the pause after planning the reads of a cluster, as a multiple of the time that planning took.
 const RESTS: u32 = 3;
 
+/// Maximum time of planning the reads of several clusters one after another; the rest is planned after what was read
+/// meanwhile is shown.
+const PLANNING: Duration = Duration::from_millis(100);
+
+/// Number of times that planning of a cluster is put off, after which it comes before that of others.
+const PATIENT: u32 = 20;
+
 /// Maximum number of reads of one kind, of single objects or lists in one namespace, that are started in a cluster for
 /// the apps of one other cluster. Beyond it the whole kind is watched instead. Each other cluster has its own limit, so
 /// that one cannot use up that of another.
@@ -47,6 +57,66 @@ const FOREIGN_OF_A_KIND: usize = 20;
 /// Maximum number of reads of all kinds together, of single objects or lists in one namespace, that are started in a
 /// cluster for the apps of one other cluster. Beyond it the whole kind of a further read is watched instead.
 const FOREIGN: usize = 200;
+
+/// The state of a cluster before its reads are planned.
+enum Readiness {
+    /// Nothing of the cluster is awaited, and nothing is to plan.
+    Settled,
+    /// An answer of the cluster, or the end of its pause, is awaited first.
+    Waits,
+    /// The reads of the cluster are to be planned.
+    ToPlan(Box<ClusterQuery>),
+}
+
+impl Readiness {
+    fn waits_if(waits: bool) -> Readiness {
+        if waits { Readiness::Waits } else { Readiness::Settled }
+    }
+}
+
+/// The query from which the reads of one cluster are planned.
+struct ClusterQuery {
+    asked: ReadQuery,
+    /// The query without objects of other clusters' apps, to tell apart the reads needed for these.
+    without_others: ReadQuery,
+    /// The time from which the answers to the reads are awaited.
+    begun: Instant,
+    /// The time that planning for the query has taken.
+    spent: Duration,
+}
+
+/// The next reads of a cluster, which were planned and not started yet.
+struct Proposal {
+    plan: ReadPlan,
+    /// The rounds after the plan.
+    rounds: Rounds,
+    /// The reads that are needed without apps of other clusters too; `None` if none concerns such apps.
+    own: Option<BTreeSet<Read>>,
+    /// The reads that the cluster needs itself and that were started because of apps of other clusters.
+    is_elsewhere_too: BTreeSet<Read>,
+}
+
+/// Returns the number of clusters that are planned at the same time.
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+/// Calls `work` with each item at the same time, and returns the results in the order of the items.
+///
+/// # Panics
+///
+/// Panics if `work` does.
+fn side_by_side<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let Some((last, others)) = items.split_last() else { return Vec::new() };
+    let work = &work;
+    std::thread::scope(|scope| {
+        let running: Vec<_> = others.iter().map(|item| scope.spawn(move || work(item))).collect();
+        let last = work(last);
+        let done =
+            running.into_iter().map(|it| it.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        done.chain([last]).collect()
+    })
+}
 
 impl FleetWatcher {
     pub(super) fn connect(&mut self, at: usize, after: Duration) {
@@ -80,19 +150,48 @@ impl FleetWatcher {
         }));
     }
 
-    /// Plans and starts the reads of all clusters, and comparisons that are due. Returns true while an answer is
-    /// awaited that a caller should wait for. Clusters that are fast to plan come first.
+    /// Plans and starts the reads of clusters, and comparisons that are due. Returns true while an answer is awaited
+    /// that a caller should wait for.
+    ///
+    /// Clusters of which most was read come first, so that the first of many is complete before the last one has begun,
+    /// and of these the ones that are fast to plan. After [`PLANNING`] the rest is left to the next call.
     pub(super) fn plan(&mut self, more: ExtraObjects<'_>) -> bool {
         let is_known = !self.asked.follow || self.plan_elsewhere_in_turn();
         self.compare();
         let mut waits = self.comparing > 0 || !is_known;
         let mut order: Vec<usize> = (0..self.clusters.len()).collect();
-        order.sort_by_key(|at| self.clusters[*at].pace.cost);
+        order.sort_by_key(|at| {
+            let FollowedCluster { put_off, plans, pace, .. } = &self.clusters[*at];
+            (*put_off < PATIENT, Reverse(*plans), pace.cost)
+        });
+        let begun = std::time::Instant::now();
         let mut others_wait = false;
-        for at in order {
-            let pending = self.plan_one(at, more, others_wait);
-            self.clusters[at].is_settled = is_known && !pending;
-            others_wait |= pending;
+        self.is_partly_planned = false;
+        let mut order = order.into_iter().peekable();
+        while order.peek().is_some() {
+            let mut planned: Vec<(usize, ClusterQuery)> = Vec::new();
+            let room = processors();
+            while planned.len() < room
+                && let Some(at) = order.next()
+            {
+                let following = &mut self.clusters[at];
+                let is_put_off = begun.elapsed() >= PLANNING && following.changed && !following.is_pending();
+                following.put_off = if is_put_off { following.put_off.saturating_add(1) } else { 0 };
+                self.is_partly_planned |= is_put_off;
+                let readiness =
+                    if is_put_off { Readiness::Waits } else { self.prepare(at, more, others_wait) };
+                match readiness {
+                    Readiness::ToPlan(query) => planned.push((at, *query)),
+                    Readiness::Waits => others_wait |= self.planned(at, true, is_known),
+                    Readiness::Settled => others_wait |= self.planned(at, false, is_known),
+                }
+            }
+            let numbers: Vec<usize> = planned.iter().map(|(at, _)| *at).collect();
+            self.plan_together(planned);
+            for at in numbers {
+                let pending = self.clusters[at].is_pending();
+                others_wait |= self.planned(at, pending, is_known);
+            }
         }
         waits |= others_wait;
         waits
@@ -110,12 +209,15 @@ impl FleetWatcher {
         }
         self.has_moved = false;
         self.plan_elsewhere();
-        self.pace.took(began, std::time::Instant::now(), 2);
+        self.pace.took(began.elapsed(), std::time::Instant::now(), 2);
         true
     }
 
     /// Returns the time until the first pause ends after which there is something to plan; `None` if there is none.
     pub(super) fn until_planned(&self) -> Option<Duration> {
+        if self.is_partly_planned {
+            return Some(Duration::ZERO);
+        }
         let now = std::time::Instant::now();
         let clusters = self.clusters.iter().filter(|it| it.changed && !it.is_pending());
         let paces = clusters.map(|it| &it.pace).chain(Some(&self.pace).filter(|_| self.has_moved));
@@ -191,17 +293,25 @@ impl FleetWatcher {
         }
     }
 
-    /// Plans and starts the reads of one cluster, discovers its kinds again if due, and reports scopes whose answer is
-    /// overdue; returns true while it is connecting for the first time, an awaited answer is missing, or its planning
-    /// is put off. While `others_wait`, it does not plan during its pause.
-    fn plan_one(&mut self, at: usize, more: ExtraObjects<'_>, others_wait: bool) -> bool {
+    /// Records if an answer of a cluster is awaited after its reads were planned; returns that.
+    fn planned(&mut self, at: usize, is_pending: bool, is_known: bool) -> bool {
+        let following = &mut self.clusters[at];
+        following.is_settled = is_known && !is_pending;
+        following.was_settled |= following.is_settled;
+        is_pending
+    }
+
+    /// Prepares the planning of one cluster: discovers its kinds again if due, reports scopes whose answer is overdue, and
+    /// ends those that nothing needs any more. The cluster waits while it is connecting for the first time, while an
+    /// awaited answer is missing, and, while `others_wait`, during its pause.
+    fn prepare(&mut self, at: usize, more: ExtraObjects<'_>, others_wait: bool) -> Readiness {
         let one_request = self.one_request();
         let following = &mut self.clusters[at];
         let snapshot = &mut self.fleet.snapshots[at];
         if following.feeds.is_none() {
             // There is nothing to plan, and a new connection marks the cluster again.
             following.changed = false;
-            return following.connecting && !has_failed(snapshot);
+            return Readiness::waits_if(following.connecting && !has_failed(snapshot));
         }
         let now = Instant::now();
         let is_late = |followed: &&mut FollowedScope| !followed.answered && now >= followed.answer_by;
@@ -249,7 +359,7 @@ impl FleetWatcher {
             coming.due = None;
             coming.under_way = true;
             following.discovered = now;
-            let Some(feeds) = &following.feeds else { return false };
+            let Some(feeds) = &following.feeds else { return Readiness::Settled };
             let (cluster, number) = (feeds.cluster().with_timeout(one_request), following.number);
             let running = task::start(async move { cluster.discover().await });
             self.events.push(Box::pin(async move {
@@ -266,11 +376,11 @@ impl FleetWatcher {
             }));
         }
         if !following.changed || following.is_pending() {
-            return following.is_pending();
+            return Readiness::waits_if(following.is_pending());
         }
         let began = std::time::Instant::now();
         if others_wait && following.pace.rest(began).is_some() {
-            return true;
+            return Readiness::Waits;
         }
         following.changed = false;
         let namespace = following.member.context.as_ref().map_or("default", |it| it.namespace()).to_owned();
@@ -283,54 +393,66 @@ impl FleetWatcher {
         let without_others = ReadQuery { objects: own, dependents_in: BTreeSet::new(), ..asked.clone() };
         self.end_unwanted_objects(at, &asked, now);
         self.end_unwanted_lists(at, &asked);
-        // Where nothing comes of what a stage wants, it holds up no other.
-        while self.begin_next(at, &asked, &without_others, now) {}
-        let following = &mut self.clusters[at];
-        following.singles.tell(&mut self.fleet.snapshots[at]);
-        let pending = following.is_pending();
-        if !pending {
-            following.rounds = Rounds::default();
-        }
-        following.pace.took(began, std::time::Instant::now(), RESTS);
-        pending
+        Readiness::ToPlan(Box::new(ClusterQuery {
+            asked,
+            without_others,
+            begun: now,
+            spent: began.elapsed(),
+        }))
     }
 
-    /// Starts the next reads of a cluster. `without_others` is the query without objects of other clusters' apps, to
-    /// tell apart the reads needed for these. Returns true if planning waits for reads and none of them was started, so
+    /// Plans and starts the next reads of several clusters, side by side.
+    fn plan_together(&mut self, mut waiting: Vec<(usize, ClusterQuery)>) {
+        // Where nothing comes of what a stage wants, it holds up no other.
+        while !waiting.is_empty() {
+            let (clusters, fleet) = (&self.clusters, &self.fleet);
+            let propose = |(at, query): &(usize, ClusterQuery)| {
+                let began = std::time::Instant::now();
+                let proposed = clusters[*at].propose(&fleet.snapshots[*at], query, &fleet.rules.active());
+                (proposed, began.elapsed())
+            };
+            let proposed = side_by_side(&waiting, propose);
+            let all = std::mem::take(&mut waiting).into_iter().zip(proposed);
+            for ((at, mut query), (proposed, took)) in all {
+                let began = std::time::Instant::now();
+                let goes_on = self.begin_next(at, &query, proposed);
+                query.spent += took + began.elapsed();
+                match goes_on {
+                    true => waiting.push((at, query)),
+                    false => self.end_plan(at, query.spent),
+                }
+            }
+        }
+    }
+
+    /// Ends the planning of a cluster, which took `spent`.
+    fn end_plan(&mut self, at: usize, spent: Duration) {
+        let following = &mut self.clusters[at];
+        following.singles.tell(&mut self.fleet.snapshots[at]);
+        let is_pending = following.is_pending();
+        if !is_pending {
+            following.rounds = Rounds::default();
+        }
+        following.plans = if is_pending { following.plans.saturating_add(1) } else { 0 };
+        following.pace.took(spent, std::time::Instant::now(), RESTS);
+    }
+
+    /// Starts the `proposed` reads of a cluster. Returns true if planning waits for reads and none of them was started, so
     /// that the next stage can be planned.
-    fn begin_next(&mut self, at: usize, asked: &ReadQuery, without_others: &ReadQuery, now: Instant) -> bool {
+    fn begin_next(&mut self, at: usize, query: &ClusterQuery, proposed: Proposal) -> bool {
         let one_request = self.one_request();
         let following = &mut self.clusters[at];
         let snapshot = &mut self.fleet.snapshots[at];
-        let before = following.rounds.clone();
-        let (planned, singles) = (&following.planned, &following.singles);
-        let excess: HashSet<&Read> =
-            following.scopes.values().filter(|it| it.is_excess()).map(|followed| &followed.read).collect();
-        let wanted = RefCell::new(BTreeSet::new());
-        let is_new = |read: &Read| {
-            if excess.contains(read) {
-                wanted.borrow_mut().insert(read.clone());
-            }
-            !planned.contains(read) && !singles.leave_out(read)
-        };
-        let plan = |asked: &ReadQuery, rounds: &mut Rounds| {
-            plan_watches(snapshot, asked, &self.fleet.rules.active(), rounds, &is_new)
-        };
-        let ReadPlan { awaited, loose, named_by } = plan(asked, &mut following.rounds);
+        let Proposal { plan: ReadPlan { awaited, loose, named_by }, rounds, own, is_elsewhere_too } =
+            proposed;
+        following.rounds = rounds;
         let holds_up = !awaited.is_empty();
-        let reads = || awaited.iter().chain(&loose);
-        // What is wanted without them too is no matter of other clusters.
-        let is_elsewhere = |read: &Read| following.homes_in_scope(read).next().is_some();
-        let own: Option<BTreeSet<Read>> = reads().any(is_elsewhere).then(|| {
-            let ReadPlan { awaited, loose, .. } = plan(without_others, &mut before.clone());
-            awaited.into_iter().chain(loose).collect()
-        });
-        for read in wanted.take() {
+        for read in is_elsewhere_too {
             following.adopt(snapshot, &read);
         }
         let asked_for: HashSet<&ObjectKey> = match awaited.iter().chain(&loose).any(|it| named(it).is_some())
         {
-            true => without_others.objects.iter().collect(),
+            true => query.without_others.objects.iter().collect(),
             false => HashSet::new(),
         };
         let awaited = awaited.into_iter().map(|read| (read, false));
@@ -369,7 +491,7 @@ impl FleetWatcher {
                 continue;
             }
             let id = feeds.follow(scope_of(&read));
-            let followed = FollowedScope::new(read, is_foreign, is_loose, now + self.timeout);
+            let followed = FollowedScope::new(read, is_foreign, is_loose, query.begun + self.timeout);
             following.scopes.insert(id, FollowedScope { asker: asker.flatten(), ..followed });
         }
         holds_up && !following.is_pending()
@@ -386,6 +508,32 @@ impl FleetWatcher {
 }
 
 impl FollowedCluster {
+    /// Plans the next reads of the cluster. Those of them that apps of other clusters need alone are told apart from the
+    /// rest by a second plan, without these apps.
+    fn propose(&self, snapshot: &Snapshot, query: &ClusterQuery, rules: &ActiveRules<'_>) -> Proposal {
+        let (planned, singles) = (&self.planned, &self.singles);
+        let excess: HashSet<&Read> =
+            self.scopes.values().filter(|it| it.is_excess()).map(|followed| &followed.read).collect();
+        let wanted = RefCell::new(BTreeSet::new());
+        let is_new = |read: &Read| {
+            if excess.contains(read) {
+                wanted.borrow_mut().insert(read.clone());
+            }
+            !planned.contains(read) && !singles.leave_out(read)
+        };
+        let plan =
+            |asked: &ReadQuery, rounds: &mut Rounds| plan_watches(snapshot, asked, rules, rounds, &is_new);
+        let mut rounds = self.rounds.clone();
+        let next = plan(&query.asked, &mut rounds);
+        let mut reads = next.awaited.iter().chain(&next.loose);
+        // What is wanted without them too is no matter of other clusters.
+        let own = reads.any(|read| self.homes_in_scope(read).next().is_some()).then(|| {
+            let ReadPlan { awaited, loose, .. } = plan(&query.without_others, &mut self.rounds.clone());
+            awaited.into_iter().chain(loose).collect()
+        });
+        Proposal { plan: next, rounds, own, is_elsewhere_too: wanted.into_inner() }
+    }
+
     /// Returns true if discovery must be repeated: it has not succeeded, or the kind of a watched scope is missing
     /// in it.
     fn lacks_kind(&self, snapshot: &Snapshot) -> bool {

@@ -17,10 +17,10 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Records the duration of a plan. If it took longer than [`TURN`], a pause of `times` that duration follows,
+    /// Records the duration `cost` of a plan that ended at `ended`. If it took longer than [`TURN`], a pause of `times` that duration follows,
     /// at most [`LONGEST`].
-    pub(super) fn took(&mut self, began: Instant, ended: Instant, times: u32) {
-        self.cost = ended.saturating_duration_since(began);
+    pub(super) fn took(&mut self, cost: Duration, ended: Instant, times: u32) {
+        self.cost = cost;
         let rest = (self.cost * times).min(LONGEST);
         self.until = (self.cost > TURN).then(|| ended + rest);
     }
@@ -42,18 +42,18 @@ mod tests {
         let mut pace = Pace::default();
         assert_eq!(pace.rest(began), None);
         // Who takes less than a turn keeps no one waiting.
-        pace.took(began, began + TURN, 3);
+        pace.took(TURN, began + TURN, 3);
         assert_eq!(pace.rest(began + TURN), None);
         let (took, ended) = (Duration::from_millis(400), began + Duration::from_millis(400));
-        pace.took(began, ended, 3);
+        pace.took(ended - began, ended, 3);
         assert_eq!(pace.rest(ended), Some(3 * took));
         assert_eq!(pace.rest(ended + 2 * took), Some(took));
         assert_eq!(pace.rest(ended + 3 * took), None);
         let ended = began + Duration::from_secs(60);
-        pace.took(began, ended, 3);
+        pace.took(ended - began, ended, 3);
         assert_eq!(pace.rest(ended), Some(LONGEST));
         // What became cheap has no rest.
-        pace.took(ended, ended + TURN / 2, 3);
+        pace.took(TURN / 2, ended + TURN / 2, 3);
         assert_eq!(pace.rest(ended + TURN), None);
     }
 }

@@ -54,7 +54,7 @@ impl FleetWatcher {
             .keys()
             .filter_map(|id| following.scopes.get(id))
             .flat_map(|followed| followed.keys.iter().filter(|key| is_alone(followed, key)))
-            .cloned()
+            .map(|key| ObjectKey::clone(key))
             .collect();
         let mut aside = snapshot.set_aside(keys, |key| others.held(key).is_some());
         snapshot.set_aside_lists(&mut aside, lists.values().cloned());

@@ -71,6 +71,7 @@ impl Inquiries {
         let due: Vec<(Instant, Inquiry)> = self.waiting.extract_if(.., is_due).collect();
         if !due.is_empty() {
             self.were_read = true;
+            watcher.take_unread();
             let fleet = watcher.fleet();
             due.into_iter().for_each(|(_, inquiry)| inquiry(fleet));
         }

@@ -65,10 +65,11 @@ impl Reporter {
     /// Both channels may be short: a change for which there is no room is reported later, in the state that it has
     /// then.
     pub fn new(
-        watcher: FleetWatcher,
+        mut watcher: FleetWatcher,
         messages: mpsc::Sender<SourceMessage>,
         replies: mpsc::Receiver<SourceReply>,
     ) -> Reporter {
+        watcher.leave_unread();
         let clock = watcher.clock().clone();
         let begun = clock.now();
         let shared = Shared { streams: Mutex::default(), news: Notify::new(), clock, begun };

@@ -61,6 +61,8 @@ struct ToldCluster {
     id: ClusterId,
     /// True if this is another name of a cluster before it in the list, so that it is not reported.
     is_alias: bool,
+    /// True once a row with this cluster as home or target was told.
+    has_rows: bool,
     /// The moment since which an answer that the cluster's apps need is missing; `None` if none is.
     unsettled: Option<Duration>,
     /// The freshness of the cluster at the last comparison, and the stale scopes, each with the time of its last
@@ -113,30 +115,29 @@ impl FleetTeller {
         now: Duration,
     ) -> BTreeSet<usize> {
         let changed = fleet.changed_apps(|list, changed| {
-            let is_all = changed.is_all || streams.needs_pass() || self.clusters.is_empty();
-            if is_all {
-                self.identify(&fleet.snapshots, streams);
-            }
-            let is_new = self.begin_streams(fleet, reading, is_comparing, streams, now);
-            let is_all = is_all || is_new;
+            let is_renamed = self.identify(&fleet.snapshots, streams);
+            let is_all = changed.is_all || is_renamed || streams.needs_pass();
+            let begun = self.begin_streams(fleet, reading, is_comparing, streams, now);
             let touched = match is_all {
                 true => {
                     streams.begin_pass();
-                    list.apps
-                        .iter()
-                        .enumerate()
-                        .for_each(|(place, _)| self.tell(fleet, &list.apps, place, streams, now));
+                    let all = 0..list.apps.len();
+                    self.tell_all(all, fleet, &list.apps, streams, now);
                     streams.end_pass(now);
                     BTreeSet::new()
                 }
-                false => self.tell_changed(fleet, &list.apps, changed, streams, now),
+                false => {
+                    self.tell_of(&begun, fleet, &list.apps, streams, now);
+                    self.tell_changed(fleet, &list.apps, changed, streams, now)
+                }
             };
             let has_errors = self.errors != list.errors;
             if has_errors {
                 self.errors.clone_from(&list.errors);
             }
             let is_due = self.facts_at.is_none_or(|at| now.saturating_sub(at) >= FACTS);
-            if self.note_freshness(&fleet.snapshots) || is_all || has_errors || is_due {
+            let has_begun = !begun.is_empty();
+            if self.note_freshness(&fleet.snapshots) || is_all || has_begun || has_errors || is_due {
                 self.facts_at = Some(now);
                 self.tell_facts(fleet, streams, now);
             }
@@ -159,31 +160,33 @@ impl FleetTeller {
         }
     }
 
-    /// Determines the identity of each cluster, and closes the streams of identities that no cluster has any more.
-    fn identify(&mut self, snapshots: &[Snapshot], streams: &mut ReportStreams) {
+    /// Determines the identity of each cluster, and closes the streams of identities that no cluster has any more. Returns
+    /// true if rows were told under an identity that changed, so that a pass is needed.
+    fn identify(&mut self, snapshots: &[Snapshot], streams: &mut ReportStreams) -> bool {
         let all: Vec<&dyn Objects> = snapshots.iter().map(|snapshot| snapshot as &dyn Objects).collect();
         let identities: HashMap<String, Option<String>> = members(&all)
             .iter()
             .map(|member| (member.objects.name().to_owned(), member.identity()))
             .collect();
-        let mut unsettled_before: HashMap<String, Option<Duration>> = HashMap::new();
-        let mut before: HashMap<String, ClusterId> = HashMap::new();
+        let mut known_before: HashMap<String, ToldCluster> = HashMap::new();
+        let mut all_before: Vec<Option<ToldCluster>> =
+            std::mem::take(&mut self.clusters).into_iter().map(Some).collect();
         for (name, place) in std::mem::take(&mut self.by_name) {
-            let Some(known) = self.clusters.get(place) else { continue };
-            unsettled_before.insert(name.clone(), known.unsettled);
-            before.insert(name, known.id.clone());
+            let Some(known) = all_before.get_mut(place).and_then(Option::take) else { continue };
+            known_before.insert(name, known);
         }
+        let before = |name: &str| known_before.get(name).map(|known| &known.id);
         let names: HashSet<&str> = snapshots.iter().map(|snapshot| snapshot.name()).collect();
         // Who still says what it said before keeps its identity, whoever else says that now.
         let kept = |snapshot: &Snapshot| {
-            let id = before.get(snapshot.name()).or_else(|| self.earlier.get(snapshot.name()))?;
+            let id = before(snapshot.name()).or_else(|| self.earlier.get(snapshot.name()))?;
             let is_kept = identities.contains_key(snapshot.name()) && snapshot.id() == Some(id);
             is_kept.then_some(id)
         };
         let mut taken: HashSet<ClusterId> = snapshots.iter().filter_map(kept).cloned().collect();
         let mut of_earlier = taken.clone();
-        let mut clusters = Vec::new();
-        for (place, snapshot) in snapshots.iter().enumerate() {
+        let (mut clusters, mut needs_pass) = (Vec::new(), false);
+        for snapshot in snapshots {
             let name = snapshot.name();
             let identity = identities.get(name).cloned();
             // A name is that of its own cluster.
@@ -194,7 +197,7 @@ impl FleetTeller {
             };
             // One that is read again from the beginning is still the one that it was, and one that was not read yet is that
             // of an earlier run, under the first of its names.
-            let known = before.get(name).filter(|id| !is_provisional(id));
+            let known = before(name).filter(|id| !is_provisional(id));
             let earlier = self.earlier.get(name);
             let earlier = earlier.filter(|id| own.is_none() && known.is_none_or(|known| known == *id));
             let is_alias = identity.is_none() || earlier.is_some_and(|id| !of_earlier.insert(id.clone()));
@@ -210,18 +213,35 @@ impl FleetTeller {
                     id
                 }
             };
-            let unsettled = unsettled_before.get(name).copied().flatten();
-            let freshness = (snapshot.freshness(), snapshot.stale_scopes().to_vec());
-            self.by_name.insert(name.to_owned(), place);
-            clusters.push(ToldCluster { id, is_alias, unsettled, freshness });
+            let known = known_before.get(name);
+            let is_same = known.is_some_and(|known| known.id == id && known.is_alias == is_alias);
+            needs_pass |= !is_same && known.is_some_and(|known| known.has_rows);
+            clusters.push(ToldCluster {
+                id,
+                is_alias,
+                has_rows: known.is_some_and(|known| known.has_rows),
+                unsettled: known.and_then(|known| known.unsettled),
+                freshness: known.map_or_else(
+                    || (snapshot.freshness(), snapshot.stale_scopes().to_vec()),
+                    |known| known.freshness.clone(),
+                ),
+            });
         }
+        let is_gone = |(name, known): (&String, &ToldCluster)| known.has_rows && !names.contains(&**name);
+        needs_pass |= known_before.iter().any(is_gone);
+        self.by_name = snapshots
+            .iter()
+            .enumerate()
+            .map(|(place, snapshot)| (snapshot.name().to_owned(), place))
+            .collect();
         self.clusters = clusters;
         let gone: Vec<ClusterId> = streams.clusters().filter(|id| !taken.contains(*id)).cloned().collect();
         gone.iter().for_each(|id| streams.close(id));
+        needs_pass
     }
 
     /// Begins the streams of clusters that are settled and not aliases, nor, while `is_comparing`, possible aliases;
-    /// returns true if it began any. Tells the streams of clusters of an earlier run if these were read in this one.
+    /// returns their indexes. Tells the streams of clusters of an earlier run if these were read in this one.
     fn begin_streams(
         &self,
         fleet: &FleetSnapshot,
@@ -229,13 +249,14 @@ impl FleetTeller {
         is_comparing: bool,
         streams: &mut ReportStreams,
         now: Duration,
-    ) -> bool {
-        let mut is_new = false;
+    ) -> HashSet<usize> {
+        let mut begun = HashSet::new();
         let is_twin = |snapshot: &Snapshot| {
             let same = fleet.snapshots.iter().filter(|other| other.id() == snapshot.id());
             snapshot.id().is_some() && same.count() > 1
         };
-        for ((cluster, reading), snapshot) in self.clusters.iter().zip(reading).zip(&fleet.snapshots) {
+        let clusters = self.clusters.iter().zip(reading).zip(&fleet.snapshots).enumerate();
+        for (place, ((cluster, reading), snapshot)) in clusters {
             let is_ready = *reading == ReadProgress::Settled && !cluster.is_alias;
             // It may be an alias.
             let is_doubtful = is_comparing
@@ -243,7 +264,7 @@ impl FleetTeller {
                 && (!self.found.contains(snapshot.name()) || is_twin(snapshot));
             if is_ready && !is_doubtful && !streams.has(&cluster.id) {
                 streams.begin(&cluster.id, now);
-                is_new = true;
+                begun.insert(place);
             }
             let is_read = snapshot.freshness() != Freshness::never();
             let is_restarted = !is_read && streams.has(&cluster.id);
@@ -251,35 +272,68 @@ impl FleetTeller {
                 streams.set_read(&cluster.id, is_read);
             }
         }
-        is_new
+        begun
+    }
+
+    /// Passes all rows with a half in one of the clusters with these indexes, whose streams have just begun, to
+    /// `streams`.
+    fn tell_of(
+        &mut self,
+        begun: &HashSet<usize>,
+        fleet: &FleetSnapshot,
+        apps: &[App],
+        streams: &mut ReportStreams,
+        now: Duration,
+    ) {
+        if begun.is_empty() {
+            return;
+        }
+        let is_begun = |name: &String| self.by_name.get(name).is_some_and(|place| begun.contains(place));
+        let is_concerned = |(_, app): &(usize, &App)| is_begun(&app.app.home) || is_begun(&app.app.target);
+        let places: Vec<usize> =
+            apps.iter().enumerate().filter(is_concerned).map(|(place, _)| place).collect();
+        self.tell_all(places, fleet, apps, streams, now);
     }
 
     /// Passes the rows that changed or are gone to `streams`; returns the indexes of the clusters of the changed rows.
     fn tell_changed(
-        &self,
+        &mut self,
         fleet: &FleetSnapshot,
         apps: &[App],
         changed: &ChangedRows,
         streams: &mut ReportStreams,
         now: Duration,
     ) -> BTreeSet<usize> {
-        let mut touched = BTreeSet::new();
         for app in &changed.gone {
             let Some((home, target)) = self.clusters_of(app) else { continue };
             let id = AppId::new(home.id.clone(), app);
             streams.remove(&home.id, &HalfId { app: id.clone(), side: HalfSide::Declared }, now);
             streams.remove(&target.id, &HalfId { app: id, side: HalfSide::Observed }, now);
         }
-        for place in &changed.changed {
-            self.tell(fleet, apps, *place, streams, now);
-            let names = apps.get(*place).map(|app| [&app.app.home, &app.app.target]);
-            touched.extend(names.into_iter().flatten().filter_map(|name| self.by_name.get(name)));
+        self.tell_all(changed.changed.iter().copied(), fleet, apps, streams, now)
+    }
+
+    /// Passes both halves of the rows with these indexes to `streams`; returns the indexes of their clusters.
+    fn tell_all(
+        &mut self,
+        places: impl IntoIterator<Item = usize>,
+        fleet: &FleetSnapshot,
+        apps: &[App],
+        streams: &mut ReportStreams,
+        now: Duration,
+    ) -> BTreeSet<usize> {
+        let told = places.into_iter().filter_map(|place| self.tell(fleet, apps, place, streams, now));
+        let touched: BTreeSet<usize> = told.flatten().collect();
+        for place in &touched {
+            if let Some(cluster) = self.clusters.get_mut(*place) {
+                cluster.has_rows = true;
+            }
         }
         touched
     }
 
-    /// Passes both halves of the row with this index to `streams`. Of several rows of one name, only the first is
-    /// reported.
+    /// Passes both halves of the row with this index to `streams`, and returns the indexes of its home and its target. Of
+    /// several rows of one name, only the first is reported.
     fn tell(
         &self,
         fleet: &FleetSnapshot,
@@ -287,20 +341,22 @@ impl FleetTeller {
         place: usize,
         streams: &mut ReportStreams,
         now: Duration,
-    ) {
-        let Some(app) = apps.get(place) else { return };
+    ) -> Option<[usize; 2]> {
+        let app = apps.get(place)?;
+        let [Some(home_at), Some(target_at)] =
+            [&app.app.home, &app.app.target].map(|name| self.by_name.get(name).copied())
+        else {
+            return None;
+        };
         if place
             .checked_sub(1)
             .and_then(|before| apps.get(before))
             .is_some_and(|before| before.app == app.app)
         {
-            return;
+            return Some([home_at, target_at]);
         }
-        let places = [&app.app.home, &app.app.target].map(|name| self.by_name.get(name));
-        let [Some(home), Some(target)] = places else { return };
-        let ids = [*home, *target].map(|place| self.clusters.get(place).map(|cluster| &cluster.id));
-        let snapshots = [*home, *target].map(|place| fleet.snapshots.get(place));
-        let ([Some(home_id), Some(target_id)], [Some(home), Some(target)]) = (ids, snapshots) else { return };
+        let (home_id, target_id) = (&self.clusters.get(home_at)?.id, &self.clusters.get(target_at)?.id);
+        let (home, target) = (fleet.snapshots.get(home_at)?, fleet.snapshots.get(target_at)?);
         let id = |name: &str| if *name == app.app.home { home_id.clone() } else { target_id.clone() };
         let (of, mut declared, mut observed) = halves(app, id, labels(home, app), fleet.now);
         // What is no fresher than its cluster is as fresh as the facts about that say.
@@ -314,6 +370,7 @@ impl FleetTeller {
         let half = |side| HalfId { app: of.clone(), side };
         streams.set(home_id, half(HalfSide::Declared), HalfBody::Declared(Box::new(declared)), now);
         streams.set(target_id, half(HalfSide::Observed), HalfBody::Observed(Box::new(observed)), now);
+        Some([home_at, target_at])
     }
 
     fn clusters_of(&self, app: &AppRef) -> Option<(&ToldCluster, &ToldCluster)> {
@@ -485,7 +542,7 @@ mod tests {
         /// Passes the fleet to the teller. Returns the clusters whose reports are sent within six seconds, with the
         /// number of halves in each report.
         fn look(&mut self) -> Vec<(String, usize)> {
-            self.fleet.rows.as_mut().unwrap().note(self.fleet.snapshots.iter_mut());
+            self.fleet.rows.as_mut().unwrap().note(self.fleet.snapshots.iter_mut().map(|it| (it, false)));
             let reading = [ReadProgress::Settled; 2];
             self.teller.compare(&self.fleet, &reading, false, &mut self.streams, self.now);
             let mut told = Vec::new();
