@@ -549,6 +549,11 @@ impl WatchEvents {
         }
     }
 
+    /// Returns true if no event is queued.
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
     /// Returns the next event; `None` if none is queued, or its [`Watcher`] is gone.
     pub fn try_next(&mut self) -> Option<WatchEvent> {
         loop {

@@ -593,15 +593,16 @@ impl FleetWatcher {
     }
 
     /// Applies events: waits for the first change at most `at_most`, or until a pause of planning ends; after that
-    /// change goes on until no event comes for `gathering`, for at most [`AT_MOST`].
-    async fn receive(&mut self, at_most: Duration, gathering: Duration) {
+    /// change goes on until no event comes for `gathering`, for at most [`AT_MOST`]. Returns true if an event came.
+    async fn receive(&mut self, at_most: Duration, gathering: Duration) -> bool {
         let at_most = self.until_planned().map_or(at_most, |rest| rest.min(at_most));
         let mut end = std::time::Instant::now() + at_most;
         let mut pause = at_most;
-        let mut changed = false;
+        let (mut changed, mut has_come) = (false, false);
         loop {
             let left = end.saturating_duration_since(std::time::Instant::now());
-            let Some(came) = self.come(left.min(pause)).await else { return };
+            let Some(came) = self.come(left.min(pause)).await else { return has_come };
+            has_come = true;
             let mut is_news = match came {
                 Arrival::Delivery(at, Some(delivery)) => self.deliver(at, delivery),
                 Arrival::Delivery(at, None) => {
@@ -622,7 +623,7 @@ impl FleetWatcher {
                 pause = gathering;
             }
             if std::time::Instant::now() >= end {
-                return;
+                return has_come;
             }
         }
     }

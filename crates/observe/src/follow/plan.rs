@@ -46,6 +46,9 @@ const RESTS: u32 = 3;
 /// meanwhile is shown.
 const PLANNING: Duration = Duration::from_millis(100);
 
+/// Maximum number of clusters whose first large reads are begun in one call of [`FleetWatcher::plan`].
+const BEGUN_AT_ONCE: usize = 8;
+
 /// Number of times that planning of a cluster is put off, after which it comes before that of others.
 const PATIENT: u32 = 20;
 
@@ -154,7 +157,8 @@ impl FleetWatcher {
     /// that a caller should wait for.
     ///
     /// Clusters of which most was read come first, so that the first of many is complete before the last one has begun,
-    /// and of these the ones that are fast to plan. After [`PLANNING`] the rest is left to the next call.
+    /// and of these the ones that are fast to plan. After [`PLANNING`] the rest is left to the next call, and so are
+    /// clusters whose first large reads would begin while what came of others is not taken.
     pub(super) fn plan(&mut self, more: ExtraObjects<'_>) -> bool {
         let is_known = !self.asked.follow || self.plan_elsewhere_in_turn();
         self.compare();
@@ -167,6 +171,11 @@ impl FleetWatcher {
         let begun = std::time::Instant::now();
         let mut others_wait = false;
         self.is_partly_planned = false;
+        let is_behind = self
+            .clusters
+            .iter()
+            .any(|it| !it.was_settled && it.inbox.as_ref().is_some_and(|inbox| !inbox.is_empty()));
+        let mut room_for_new = if is_behind { 0 } else { BEGUN_AT_ONCE };
         let mut order = order.into_iter().peekable();
         while order.peek().is_some() {
             let mut planned: Vec<(usize, ClusterQuery)> = Vec::new();
@@ -175,13 +184,19 @@ impl FleetWatcher {
                 && let Some(at) = order.next()
             {
                 let following = &mut self.clusters[at];
-                let is_put_off = begun.elapsed() >= PLANNING && following.changed && !following.is_pending();
+                let is_new = !following.was_settled && following.plans <= 1 && following.put_off < PATIENT;
+                let is_late = begun.elapsed() >= PLANNING || is_new && room_for_new == 0;
+                let is_put_off =
+                    is_late && following.changed && following.feeds.is_some() && !following.is_pending();
                 following.put_off = if is_put_off { following.put_off.saturating_add(1) } else { 0 };
                 self.is_partly_planned |= is_put_off;
                 let readiness =
                     if is_put_off { Readiness::Waits } else { self.prepare(at, more, others_wait) };
                 match readiness {
-                    Readiness::ToPlan(query) => planned.push((at, *query)),
+                    Readiness::ToPlan(query) => {
+                        room_for_new -= usize::from(is_new && room_for_new > 0);
+                        planned.push((at, *query));
+                    }
                     Readiness::Waits => others_wait |= self.planned(at, true, is_known),
                     Readiness::Settled => others_wait |= self.planned(at, false, is_known),
                 }

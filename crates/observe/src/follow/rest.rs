@@ -27,8 +27,9 @@ impl FleetWatcher {
         !is_due && is_compared && is_planned && clusters.all(|(it, snapshot)| it.is_quiet(snapshot))
     }
 
-    /// Applies events for exactly the time `rest`, and returns true if something changed. A caller that passes the
-    /// duration of its last update spends at most half of the time on updates.
+    /// Applies events for the time `rest`, or until none is waiting and the reads of some clusters are still to be
+    /// planned; returns true if something changed. A caller that passes the duration of its last update spends at most
+    /// half of the time on updates while events wait.
     pub async fn rest(&mut self, rest: Duration) -> bool {
         let end = Instant::now() + rest;
         loop {
@@ -36,7 +37,9 @@ impl FleetWatcher {
             if left.is_zero() {
                 return self.take_news();
             }
-            self.receive(left, Duration::ZERO).await;
+            if !self.receive(left, Duration::ZERO).await && self.is_partly_planned {
+                return self.take_news();
+            }
         }
     }
 }
