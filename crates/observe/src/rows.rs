@@ -88,3 +88,38 @@ impl KeptRows {
         rows
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use taffrail_object::Projection;
+    use taffrail_object::json::OwnedDocument;
+
+    use super::*;
+
+    #[test]
+    fn changes_that_are_left_come_with_a_later_call() {
+        let insert = |snapshot: &mut Snapshot, name: &str| {
+            let labels = json!({"app.kubernetes.io/instance": name});
+            let metadata = json!({"namespace": "shop", "name": name, "labels": labels});
+            let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+            let document = OwnedDocument::parse(object.to_string().into_bytes()).unwrap();
+            snapshot.insert(document, Projection::Full).unwrap();
+        };
+        let mut rows = KeptRows::new(AppLabels::default());
+        let mut snapshots =
+            [Snapshot::dump("eu", Timestamp::UNIX_EPOCH), Snapshot::dump("us", Timestamp::UNIX_EPOCH)];
+        let mut look = |snapshots: &mut [Snapshot; 2], is_left: bool| {
+            rows.note(snapshots.iter_mut().map(|snapshot| (snapshot, is_left)));
+            let clusters: Vec<&dyn Objects> = snapshots.iter().map(|it| it as &dyn Objects).collect();
+            rows.apps(&clusters, &ActiveRules::default(), Timestamp::UNIX_EPOCH).apps.len()
+        };
+        assert_eq!(look(&mut snapshots, true), 0);
+        // From here on changes are recorded.
+        assert_eq!(look(&mut snapshots, true), 0);
+        insert(&mut snapshots[0], "web");
+        assert_eq!(look(&mut snapshots, true), 0);
+        insert(&mut snapshots[1], "web");
+        assert_eq!(look(&mut snapshots, false), 2);
+    }
+}

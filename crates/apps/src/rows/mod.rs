@@ -37,7 +37,7 @@ use changes::RowLog;
 use declarations::{is_left_out, leave_out, moved_claims, note_declared, note_parts, reconcile};
 use graph::{Graph, Node};
 use jiff::Timestamp;
-use renewed::Renewed;
+use renewed::{Identity, Renewed};
 use taffrail_object::ObjectKey;
 use taffrail_status::{ActiveRules, Observed};
 
@@ -221,26 +221,6 @@ struct Plan {
     fresh: Vec<Declaring>,
 }
 
-/// The facts by which an update notices that a cluster was added, removed, renamed or merged with another.
-#[derive(Debug, PartialEq, Eq)]
-struct Identity {
-    name: String,
-    id: Option<String>,
-    servers: Vec<String>,
-    /// The index of the cluster in the fleet; `None` for an alias of an earlier cluster.
-    place: Option<usize>,
-    twin_of: Option<String>,
-}
-
-impl Identity {
-    /// Returns the facts that decide where the apps of all clusters are; what else an identity has concerns the rows of
-    /// its cluster alone.
-    fn place(&self) -> (&str, &[String], Option<usize>, Option<&str>) {
-        let Identity { name, id: _, servers, place, twin_of } = self;
-        (name, servers, *place, twin_of.as_deref())
-    }
-}
-
 impl AppRows {
     /// Makes an empty list; `labels` are the labels that name the apps of objects that no tool declares.
     pub fn new(labels: AppLabels) -> AppRows {
@@ -312,7 +292,7 @@ struct RowUpdate<'l, 'a> {
 
 impl RowUpdate<'_, '_> {
     fn take(self, changes: &[ChangeBatch]) -> RowWork {
-        let identity = self.identity();
+        let identity = renewed::identities(self.fleet, self.clusters);
         let kept = self.rows.kept.take().filter(|kept| {
             !kept.is_bounded
                 && kept.identity.iter().map(Identity::place).eq(identity.iter().map(Identity::place))
@@ -328,21 +308,6 @@ impl RowUpdate<'_, '_> {
         };
         let renewed: BTreeSet<usize> = changes.iter().enumerate().filter_map(is_renewed).collect();
         self.update(kept, changes, &renewed)
-    }
-
-    fn identity(&self) -> Vec<Identity> {
-        let mut members = self.fleet.members.iter().enumerate().peekable();
-        let identity = |objects: &&dyn Objects| {
-            let member = members.next_if(|(_, member)| std::ptr::addr_eq(member.objects, *objects));
-            Identity {
-                name: objects.name().to_owned(),
-                id: objects.id().map(ToString::to_string),
-                servers: objects.servers().to_vec(),
-                place: member.map(|(place, _)| place),
-                twin_of: member.and_then(|(_, member)| member.twin_of.clone()),
-            }
-        };
-        self.clusters.iter().map(identity).collect()
     }
 
     fn goes(&self, propagation: Propagation) -> bool {

@@ -1,9 +1,47 @@
-//! The results that concern a cluster in which anything may have changed.
+//! Clusters in which anything may have changed, and the results that concern them.
 
 use std::collections::BTreeSet;
 
 use super::{Declaring, KeptRow, LastRows};
 use crate::delivery::DeclaredPart;
+use crate::fleet::Fleet;
+use crate::objects::Objects;
+
+/// The facts by which an update notices that a cluster was added, removed, renamed or merged with another.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    name: String,
+    id: Option<String>,
+    servers: Vec<String>,
+    /// The index of the cluster in the fleet; `None` for an alias of an earlier cluster.
+    pub(super) place: Option<usize>,
+    twin_of: Option<String>,
+}
+
+impl Identity {
+    /// Returns the facts that decide where the apps of all clusters are; what else an identity has concerns the rows of
+    /// its cluster alone.
+    pub(super) fn place(&self) -> (&str, &[String], Option<usize>, Option<&str>) {
+        let Identity { name, id: _, servers, place, twin_of } = self;
+        (name, servers, *place, twin_of.as_deref())
+    }
+}
+
+/// Returns the identities of `clusters`, in their order.
+pub(super) fn identities(fleet: &Fleet<'_>, clusters: &[&dyn Objects]) -> Vec<Identity> {
+    let mut members = fleet.members.iter().enumerate().peekable();
+    let identity = |objects: &&dyn Objects| {
+        let member = members.next_if(|(_, member)| std::ptr::addr_eq(member.objects, *objects));
+        Identity {
+            name: objects.name().to_owned(),
+            id: objects.id().map(ToString::to_string),
+            servers: objects.servers().to_vec(),
+            place: member.map(|(place, _)| place),
+            twin_of: member.and_then(|(_, member)| member.twin_of.clone()),
+        }
+    };
+    clusters.iter().map(identity).collect()
+}
 
 /// The results to compute again.
 #[derive(Debug, Default)]

@@ -58,7 +58,7 @@ fn server(cluster: &ClusterContext<'_>) -> Option<Finding> {
 /// Makes one finding for all times in the future that no tenant can write, and one for each other namespace with such
 /// times and selected apps; each names the object with the farthest time.
 ///
-/// Those that a tenant may have written concern only the apps of their namespace.
+/// Times that a tenant may have written concern only the apps of their namespace.
 fn future(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let FutureTimes { sure, of_namespaces } = &cluster.future;
     let all = || cluster.apps().map(|(place, _)| place).collect();

@@ -22,7 +22,7 @@ use super::reads::object;
 struct Counting {
     all: Snapshot,
     yielded: AtomicUsize,
-    /// How often an object was looked up by its name.
+    /// Number of lookups of an object by its name.
     gets: AtomicUsize,
 }
 
@@ -32,7 +32,7 @@ impl Counting {
         Counting { all: holding("prod", objects), yielded, gets }
     }
 
-    /// How many objects were yielded and looked up.
+    /// Number of objects that were yielded and looked up.
     fn looks(&self) -> usize {
         self.yielded.load(Ordering::Relaxed) + self.gets.load(Ordering::Relaxed)
     }

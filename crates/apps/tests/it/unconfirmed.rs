@@ -1,4 +1,4 @@
-//! What an author in another namespace lists never changes what is said of other apps and their objects.
+//! Objects that an author in another namespace lists never change the status of other apps and their objects.
 
 use serde_json::{Value, json};
 use taffrail_api::TrustReport;

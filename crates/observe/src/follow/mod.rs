@@ -16,6 +16,8 @@ mod scopes;
 mod share;
 mod singles;
 mod task;
+#[cfg(test)]
+mod together;
 mod turns;
 mod unwanted;
 mod unwanted_lists;

@@ -47,7 +47,11 @@ const RESTS: u32 = 3;
 const PLANNING: Duration = Duration::from_millis(100);
 
 /// Maximum number of clusters whose first large reads are begun in one call of [`FleetWatcher::plan`].
-const BEGUN_AT_ONCE: usize = 8;
+pub(super) const BEGUN_AT_ONCE: usize = 8;
+
+/// Number of plans after which a cluster that is still not complete comes after all others: whoever keeps creating
+/// objects there must not delay them.
+const MANY: u32 = 16;
 
 /// Number of times that planning of a cluster is put off, after which it comes before that of others.
 const PATIENT: u32 = 20;
@@ -166,7 +170,8 @@ impl FleetWatcher {
         let mut order: Vec<usize> = (0..self.clusters.len()).collect();
         order.sort_by_key(|at| {
             let FollowedCluster { put_off, plans, pace, .. } = &self.clusters[*at];
-            (*put_off < PATIENT, Reverse(*plans), pace.cost)
+            let has_many = *plans > MANY;
+            (has_many, *put_off < PATIENT, Reverse(if has_many { 0 } else { *plans }), pace.cost)
         });
         let begun = std::time::Instant::now();
         let mut others_wait = false;
@@ -316,8 +321,8 @@ impl FleetWatcher {
         is_pending
     }
 
-    /// Prepares the planning of one cluster: discovers its kinds again if due, reports scopes whose answer is overdue, and
-    /// ends those that nothing needs any more. The cluster waits while it is connecting for the first time, while an
+    /// Prepares the planning of one cluster: discovers its kinds again if due, reports scopes whose answer is overdue,
+    /// and ends those that nothing needs any more. The cluster waits while it is connecting for the first time, while an
     /// awaited answer is missing, and, while `others_wait`, during its pause.
     fn prepare(&mut self, at: usize, more: ExtraObjects<'_>, others_wait: bool) -> Readiness {
         let one_request = self.one_request();
@@ -452,8 +457,8 @@ impl FleetWatcher {
         following.pace.took(spent, std::time::Instant::now(), RESTS);
     }
 
-    /// Starts the `proposed` reads of a cluster. Returns true if planning waits for reads and none of them was started, so
-    /// that the next stage can be planned.
+    /// Starts the `proposed` reads of a cluster. Returns true if planning waits for reads and none of them was started,
+    /// so that the next stage can be planned.
     fn begin_next(&mut self, at: usize, query: &ClusterQuery, proposed: Proposal) -> bool {
         let one_request = self.one_request();
         let following = &mut self.clusters[at];

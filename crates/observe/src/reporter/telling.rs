@@ -540,7 +540,7 @@ mod tests {
         }
 
         /// Passes the fleet to the teller. Returns the clusters whose reports are sent within six seconds, with the
-        /// number of halves in each report.
+        /// number of halves in each report; for one that is closed `closed` and its identity.
         fn look(&mut self) -> Vec<(String, usize)> {
             self.fleet.rows.as_mut().unwrap().note(self.fleet.snapshots.iter_mut().map(|it| (it, false)));
             let reading = [ReadProgress::Settled; 2];
@@ -555,7 +555,10 @@ mod tests {
                             continue;
                         }
                         SourceMessage::Report(report) => report,
-                        SourceMessage::Close(_) => panic!("a cluster was closed"),
+                        SourceMessage::Close(cluster) => {
+                            told.push((format!("closed {cluster}"), 0));
+                            continue;
+                        }
                     };
                     let halves = match report.content {
                         Content::Changes { changed, gone } => changed.len() + gone.len(),
@@ -577,6 +580,20 @@ mod tests {
         let labels = json!({"app.kubernetes.io/instance": format!("app-{number}")});
         let metadata = json!({"namespace": "shop", "name": format!("settings-{number}"), "labels": labels});
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"value": value}})
+    }
+
+    #[test]
+    fn rows_are_told_again_under_a_new_identity() {
+        let mut stage = Stage::new(2);
+        let metadata = json!({"name": "kube-system", "uid": "9"});
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
+        insert(&mut stage.fleet.snapshots[0], &namespace);
+        let told = stage.look();
+        for expected in [("closed 1", 0), ("9", 4)] {
+            assert!(told.contains(&(expected.0.to_owned(), expected.1)), "{told:?}");
+        }
+        let of_us = told.iter().filter(|(cluster, _)| cluster == "2");
+        assert_eq!(of_us.map(|(_, halves)| halves).sum::<usize>(), 0, "{told:?}");
     }
 
     #[test]

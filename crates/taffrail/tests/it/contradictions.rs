@@ -38,12 +38,12 @@ fn items(list: &Value) -> Vec<Value> {
     list["items"].as_array().map_or_else(|| vec![list.clone()], Clone::clone)
 }
 
-/// What an app is called in both answers.
+/// The name of an app in both answers.
 fn name(app: &Value) -> String {
     format!("{}/{}/{}", text(app, "delivery"), text(app, "namespace"), text(app, "name"))
 }
 
-/// What `explain` says of all apps of a case, asked for by their names.
+/// Returns the output of `explain` for all apps of a case, by their names.
 fn explained(case: &Case) -> BTreeMap<String, Vec<Value>> {
     let names = case.ask(&["get", "apps", "-o", "name"]).stdout;
     let names: Vec<&str> = names.lines().collect();

@@ -19,7 +19,7 @@ pub(super) struct Demo {
     lines: Lines<BufReader<ChildStdout>>,
     folder: tempfile::TempDir,
     kubeconfig: PathBuf,
-    /// What it told before its first change.
+    /// The output before its first change.
     first: Vec<String>,
 }
 
@@ -56,7 +56,7 @@ impl Demo {
         taffrail(&[arguments, &where_from].concat(), "")
     }
 
-    /// What `explain` says of an app in a cluster.
+    /// Returns the output of `explain` for an app in a cluster.
     pub(super) fn explain(&self, app: &str, cluster: &str) -> Value {
         let answer = self.ask(&["explain", app, "--cluster", cluster, "-o", "json"]).json();
         // Of one there is no list.
@@ -124,7 +124,7 @@ impl Apps {
     }
 }
 
-/// What changed before: what, of which kind and name, from what to what.
+/// A change before a failure: its field, the kind and name of its object, the value before and after.
 fn changed(explanation: &Value) -> Vec<String> {
     let changed = explanation["changed"].as_array().map(Vec::as_slice).unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
@@ -274,7 +274,7 @@ fn foreign_kubeconfig_is_left_alone() {
     assert_eq!(fs::read_to_string(&path).unwrap(), "apiVersion: v1\n");
 }
 
-/// What stands on a screen after all that was written to it: rows without colours.
+/// Returns the rows of a screen, without colours, after all that was written to it.
 fn rows(written: &str) -> BTreeMap<usize, String> {
     let mut rows = BTreeMap::new();
     let written = written.replace("\x1b[0m\x1b[K", "");

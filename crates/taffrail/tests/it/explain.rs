@@ -182,7 +182,7 @@ fn declared_objects_are_one_app() {
     assert_eq!((&row["items"][0]["objects"], &row["items"][0]["health"]), (&2.into(), &"Failed".into()));
 }
 
-/// What `explain` says of a case of our own.
+/// Returns the output of `explain` for a case of our own.
 fn explain_own(case: &str, arguments: &[&str]) -> Answer {
     taffrail(&[&["explain", "--from", &own_app(case), "--now", NOW], arguments].concat(), "")
 }

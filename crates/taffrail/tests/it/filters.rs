@@ -80,7 +80,7 @@ fn objects_are_filtered_by_what_they_are_and_run() {
     assert_eq!(json["items"], serde_json::json!([]));
 }
 
-/// What stands in `$(taffrail get … -o name)` becomes words of a command.
+/// A shell makes words of a command from `$(taffrail get … -o name)`.
 #[test]
 fn names_that_are_more_than_one_word_to_a_shell_are_left_out() {
     let folder = tempfile::tempdir().unwrap();

@@ -282,7 +282,7 @@ fn unneeded_watches_end() {
     assert!(prod.traffic().count("metadata.name%3Do") <= 24);
 }
 
-/// Who may not list a whole kind is still to be told of what is named.
+/// A user who may not list a whole kind still sees the objects that apps name.
 #[test]
 fn excess_of_one_home_does_not_affect_another() {
     let is_whole = |path: &str| path.contains("/v1/configmaps?") && !path.contains("Selector");
@@ -335,7 +335,7 @@ fn kinds_named_by_one_home_are_bounded_and_reported() {
     assert_eq!(over["message"], message, "{over}");
 }
 
-/// Who asks for one namespace lists in namespaces only.
+/// A query for one namespace lists in namespaces only.
 #[test]
 fn namespaces_named_by_one_home_are_bounded_and_listed_last() {
     let prod = Server::start(|request| match request.path.contains("/configmaps") {
@@ -487,7 +487,7 @@ pub(crate) fn sample() -> Answer {
     with_nodes_of_another().ask(&["get", "clusters", "-o", "json"])
 }
 
-/// What an app of another cluster names says nothing of how completely a cluster is read.
+/// Objects that an app of another cluster names do not count for whether a cluster is read completely.
 #[test]
 fn kinds_that_only_another_home_names_are_errors_of_the_home() {
     let fleet = with_nodes_of_another();

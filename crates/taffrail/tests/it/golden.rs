@@ -24,7 +24,7 @@ fn identity(row: &Value) -> String {
     ["cluster", "delivery", "namespace", "name"].map(|key| row[key].as_str().unwrap_or_default()).join(" ")
 }
 
-/// What differs between a row and what is expected of it; what is not named is not compared.
+/// Returns the differences between a row and the expected one, in the fields that this one has.
 fn differences(expected: &Value, row: &Value) -> Vec<String> {
     let found = |key: &str| match key {
         "sync" => row["sync"]["state"].clone(),

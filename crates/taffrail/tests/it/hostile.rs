@@ -71,7 +71,7 @@ fn dump() -> (tempfile::TempDir, String) {
     (folder, file)
 }
 
-/// What is left of a text without colours, which may be nothing else that a terminal obeys.
+/// Returns a text without colours, and asserts that a terminal obeys nothing else in it.
 fn seen(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
     let plain = anstream::adapter::strip_str(&text).to_string();
@@ -324,7 +324,8 @@ fn no_text_from_a_server_acts_on_the_terminal_in_the_frames_of_a_watch() {
     }
 }
 
-/// What is left of what a terminal was told without what draws frames and the line that says who is waited for.
+/// Returns the output on a terminal without the sequences that draw frames and without the line about clusters that are
+/// awaited.
 fn told(text: &str) -> String {
     let mut text = text.to_owned();
     for ours in [

@@ -21,7 +21,7 @@ fn settings(name: &str) -> Value {
         "labels": {"app.kubernetes.io/instance": name}}})
 }
 
-/// What proves that an Argo CD runs in the namespace `argocd`.
+/// Returns the objects that prove that an Argo CD runs in the namespace `argocd`.
 fn argo_cd() -> [Value; 4] {
     let rbac = "rbac.authorization.k8s.io";
     [

@@ -63,7 +63,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use snapbox::{Redactions, str};
 
-/// What came of a command.
+/// The result of a command.
 struct Answer {
     stdout: String,
     stderr: String,

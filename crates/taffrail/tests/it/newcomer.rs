@@ -1,4 +1,4 @@
-//! What one meets who tries the demo: each verb and action on what each tool delivers, who changed what, and flags as one guesses them.
+//! A newcomer in the demo: each verb and action on the apps of each tool, the authors of changes, and flags as one guesses them.
 
 use super::demo::Demo;
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{command, of_case, run, taffrail};
 
-/// What the page says: the fields of each shape.
+/// The content of the page: the fields of each shape.
 struct Page(BTreeMap<String, BTreeMap<String, Field>>);
 
 struct Field {

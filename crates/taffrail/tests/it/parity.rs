@@ -1,4 +1,4 @@
-//! What is asked of a hub is printed as if the clusters themselves had been asked: the same bytes, whatever the output.
+//! A view of a hub prints the same bytes as one of the clusters themselves, in every output.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ struct Pairs<'d> {
 /// The time for which a hub may be behind on a busy machine; an answer that is right takes none of it.
 const BEHIND: Duration = Duration::from_secs(60);
 
-/// What a user gets: stdout, stderr and the exit code.
+/// The result for the user: stdout, stderr and the exit code.
 type Seen = (String, String, i32);
 
 impl Pairs<'_> {

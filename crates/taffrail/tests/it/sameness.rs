@@ -1,4 +1,4 @@
-//! Whose objects are whose, and which cluster is which, through the command line.
+//! Owners of objects and identities of clusters, through the command line.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;

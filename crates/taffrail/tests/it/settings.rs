@@ -1,4 +1,4 @@
-//! What is set once, and who wins.
+//! Settings in files, and their precedence.
 
 use std::fs;
 

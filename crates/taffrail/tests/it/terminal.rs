@@ -1,4 +1,4 @@
-//! What happens on a terminal, and what does not happen elsewhere.
+//! Output on a terminal, and its absence elsewhere.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -22,7 +22,7 @@ pub(super) struct Terminal {
     pub(super) child: Child,
     input: File,
     output: Receiver<Vec<u8>>,
-    /// What was written to it so far.
+    /// The text that was written to it so far.
     pub(super) text: String,
 }
 

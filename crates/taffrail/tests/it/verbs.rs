@@ -98,7 +98,7 @@ fn until(cluster: &Cluster, read: fn(&Cluster) -> Value, holds: impl Fn(&Value) 
     }
 }
 
-/// What a controller of Flux says when it has handled a request.
+/// Returns the status that a controller of Flux writes when it has handled a request.
 fn handle(cluster: &Cluster, object: Value, ready: &str, reason: &str) {
     let mut object = object;
     object["status"]["lastHandledReconcileAt"] = json!(requested(&object).unwrap());
@@ -619,7 +619,7 @@ fn a_slow_list_fails_for_its_kind_alone() {
     assert!(!errors.is_empty() && begun.elapsed() < Duration::from_secs(30));
 }
 
-/// What cannot be listed may be what is meant, and what a tenant calls so is not.
+/// An object of a kind that cannot be listed may be the one that the user means; one that a tenant gave its name is not.
 #[test]
 fn a_short_name_is_not_enough_where_a_list_failed() {
     let served = served(&["one"]);
@@ -643,7 +643,7 @@ fn a_short_name_is_not_enough_where_a_list_failed() {
     }
 }
 
-/// Who writes a Kustomization names the source that the reconciliation of its app sets going.
+/// The author of a Kustomization names the source that a reconciliation of its app also reconciles.
 #[test]
 fn source_in_another_namespace_needs_confirmation() {
     let served = served(&["one"]);
@@ -660,7 +660,7 @@ fn source_in_another_namespace_needs_confirmation() {
     assert_eq!(planned.code, 0, "{}", planned.stderr);
 }
 
-/// What one tenant has too much of does not hide what others have.
+/// Too many objects of one tenant do not hide those of others.
 #[test]
 fn oversized_lists_are_read_per_namespace() {
     let served = served(&["one"]);

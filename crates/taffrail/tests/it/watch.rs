@@ -96,7 +96,7 @@ fn rows_are_added_as_they_change() {
     );
 }
 
-/// What the Deployment of [`app`] rolled out: a ReplicaSet and its one Pod, in this state.
+/// Returns the ReplicaSet that the Deployment of [`app`] rolled out, and its one Pod in this state.
 fn made(pod: &Value) -> [Value; 2] {
     let owner = |kind: &str, name: &str, uid: &Value| json!([{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": uid, "controller": true}]);
     let set = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet",

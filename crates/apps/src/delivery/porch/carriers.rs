@@ -388,7 +388,7 @@ struct FolderCarriers<'c> {
 /// The carriers of one folder and branch, by the cluster into which they deliver.
 type Sites<'c> = BTreeMap<Option<usize>, FolderCarriers<'c>>;
 
-/// Those carriers that sync the folder of a package into one cluster with the strongest evidence that they deliver it.
+/// The carriers that sync the folder of a package into one cluster with the strongest evidence that they deliver it.
 pub(super) struct Choice<'c> {
     pub(super) ground: Ground,
     /// The carrier of the innermost folder, by the order of the apps.
