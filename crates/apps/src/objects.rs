@@ -50,8 +50,7 @@ pub trait Objects: ClusterState + Send + Sync {
     /// unknown.
     fn is_namespaced(&self, group: &str, kind: &str) -> Option<bool>;
 
-    /// Returns a shared copy of the key of an object that the caller has just listed: the one that the cluster holds, if
-    /// it holds one, else a new one.
+    /// Returns a shared copy of the key of an object: the one that the cluster holds, if it holds one, else a new one.
     fn share(&self, key: ObjectKeyRef<'_>) -> Arc<ObjectKey> {
         Arc::new(key.to_owned())
     }

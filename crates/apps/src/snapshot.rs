@@ -458,12 +458,6 @@ impl Snapshot {
         }
     }
 
-    /// Returns the stored copy of the key of an object, to be kept without a copy of its own; `None` if there is no such
-    /// object.
-    pub fn shared_key(&self, key: &ObjectKey) -> Option<Arc<ObjectKey>> {
-        self.objects.get_key_value(key).map(|(key, _)| Arc::clone(key))
-    }
-
     /// Returns the total length of the JSON texts of all objects, in bytes.
     pub fn size(&self) -> u64 {
         self.size

@@ -28,7 +28,7 @@ impl KeptRows {
     }
 
     /// Takes the changed objects of each snapshot, so that the rows that depend on them are computed again; leaves those
-    /// of a snapshot with which `true` comes to a later call. Does nothing before a view has requested the rows.
+    /// of a snapshot that is paired with true to a later call. Does nothing before a view has requested the rows.
     pub(crate) fn note<'s>(&mut self, snapshots: impl Iterator<Item = (&'s mut Snapshot, bool)>) {
         if !self.is_wanted.load(Ordering::Relaxed) {
             return;

@@ -203,6 +203,16 @@ enum Declaring {
     Labels(GroupName),
 }
 
+impl Declaring {
+    /// Returns the index of the cluster that declares the row; `None` if the declaration no longer exists.
+    fn home(&self, found: &Declarations) -> Option<usize> {
+        match self {
+            Declaring::Tool(place) => found.get(*place).map(|app| app.home),
+            Declaring::Labels((home, ..)) => Some(*home),
+        }
+    }
+}
+
 /// A row, and the declaration from which it was made.
 #[derive(Debug)]
 struct KeptRow {
@@ -256,10 +266,10 @@ impl AppRows {
     /// Updates the rows at the time `now`. `changes` has, in the order of `clusters`, the changes in each since the
     /// last update. The rules must be those of the last update.
     ///
-    /// Where anything may have changed in a cluster, all that concerns it is computed again. All rows are
-    /// computed without earlier results if that is so in every cluster, if `changes` has another number of entries, if
-    /// other clusters were given before, if `now` is before the last update, or if a cost limit makes the order of
-    /// judging matter.
+    /// If anything may have changed in a cluster, this computes its rows and declarations again. It computes all rows
+    /// without earlier results if that is so in every cluster, if `changes` has another number of entries, if other
+    /// clusters were given before, if `now` is before the last update, or if a cost limit makes the order of judging
+    /// matter.
     pub fn look(
         &mut self,
         clusters: &[&dyn Objects],
@@ -453,10 +463,7 @@ impl RowUpdate<'_, '_> {
             return;
         }
         for (app, row) in self.rows.list.apps.iter_mut().zip(&kept.rows) {
-            let home = match &row.declaring {
-                Declaring::Tool(place) => kept.found.apps.get(*place).map(|app| app.home),
-                Declaring::Labels((home, ..)) => Some(*home),
-            };
+            let home = row.declaring.home(&kept.found);
             let [target, home] = [row.cluster, home.unwrap_or(row.cluster)].map(|at| self.fleet.objects(at));
             let freshness = freshness_of(target, app.resources.iter().flat_map(Resource::grounds));
             let AppRef { delivery, namespace, .. } = &app.app;
@@ -598,8 +605,8 @@ impl RowUpdate<'_, '_> {
             reconcile(&mut kept, &old, &mut plan);
         }
         looked.declared = note_parts(&mut kept);
-        let all_anew = |home: usize| has_claims || renewed.contains(&home);
-        for name in self.regroup(&mut kept, changes, objects, &all_anew) {
+        let is_whole = |home: usize| has_claims || renewed.contains(&home);
+        for name in self.regroup(&mut kept, changes, objects, &is_whole) {
             let (home, namespace, app) = &name;
             let is_there = kept.groups.get(*home).is_some_and(|it| it.has(namespace, app));
             match kept.by_labels.get(&name) {
@@ -647,14 +654,14 @@ impl RowUpdate<'_, '_> {
 
     /// Computes the label groups of objects again where they may have changed: of those in `dirty`, of those whose
     /// labels, other metadata or controllers `changes` concern, and of all in a cluster where a StatefulSet names its
-    /// claims otherwise, or for whose index in the fleet `all_anew` returns true. Returns the names of the groups that
+    /// claims otherwise, or for whose index in the fleet `is_whole` returns true. Returns the names of the groups that
     /// differ now.
     fn regroup(
         &self,
         kept: &mut LastRows,
         changes: &[ChangeBatch],
         dirty: BTreeSet<(usize, ObjectKey)>,
-        all_anew: &dyn Fn(usize) -> bool,
+        is_whole: &dyn Fn(usize) -> bool,
     ) -> BTreeSet<GroupName> {
         let LastRows { identity, found, claims, groups, labelled, graph, .. } = kept;
         let claims = Claims::new(found.claiming(), claims);
@@ -670,7 +677,7 @@ impl RowUpdate<'_, '_> {
                 && sets.any(|(key, old)| {
                     templates(old).unwrap_or_default() != templates(new(key)).unwrap_or_default()
                 });
-            if all_anew(home) || is_named_otherwise {
+            if is_whole(home) || is_named_otherwise {
                 labelled.retain(|(place, _), node| {
                     if *place == home {
                         graph.remove(*node);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Declaring, KeptRow, LastRows};
+use super::{KeptRow, LastRows};
 use crate::delivery::DeclaredPart;
 use crate::fleet::Fleet;
 use crate::objects::Objects;
@@ -19,8 +19,8 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Returns the facts that decide where the apps of all clusters are; what else an identity has concerns the rows of
-    /// its cluster alone.
+    /// Returns the facts that decide where the apps of all clusters are; the rest of an identity concerns only the rows
+    /// of its cluster.
     pub(super) fn place(&self) -> (&str, &[String], Option<usize>, Option<&str>) {
         let Identity { name, id: _, servers, place, twin_of } = self;
         (name, servers, *place, twin_of.as_deref())
@@ -52,9 +52,9 @@ pub(super) struct Renewed {
     pub(super) parts: Vec<DeclaredPart>,
 }
 
-/// Returns what concerns the clusters with the indexes `renewed` in the fleet: the rows with one of them as home or
-/// target, and the rows and kept declarations of each home with an app there. A row, and a declaration, looks only into
-/// its home and its target. The label groups of the renewed clusters are not among the results.
+/// Returns the results that concern the clusters with the indexes `renewed` in the fleet: the rows with one of them as
+/// home or target, and the rows and kept declarations of each home with an app there. A row, and a declaration, depends
+/// only on its home and its target. The label groups of the renewed clusters are not among the results.
 pub(super) fn concerned(kept: &LastRows, renewed: &BTreeSet<usize>) -> Renewed {
     if renewed.is_empty() {
         return Renewed::default();
@@ -62,12 +62,10 @@ pub(super) fn concerned(kept: &LastRows, renewed: &BTreeSet<usize>) -> Renewed {
     let LastRows { found, rows, part_nodes, .. } = kept;
     let there = found.all().filter(|app| app.cluster().is_some_and(|cluster| renewed.contains(&cluster)));
     let homes: BTreeSet<usize> = there.map(|app| app.home).chain(renewed.iter().copied()).collect();
-    let home = |row: &KeptRow| match &row.declaring {
-        Declaring::Tool(place) => found.get(*place).map(|app| app.home),
-        Declaring::Labels((home, ..)) => Some(*home),
+    let is_concerned = |row: &&KeptRow| {
+        let home = row.declaring.home(found);
+        renewed.contains(&row.cluster) || home.is_none_or(|home| homes.contains(&home))
     };
-    let is_concerned =
-        |row: &&KeptRow| renewed.contains(&row.cluster) || home(row).is_none_or(|home| homes.contains(&home));
     let is_of_home = |part: &&DeclaredPart| {
         let (DeclaredPart::Object(home, _) | DeclaredPart::ArgoHomes(home) | DeclaredPart::Helm(home)) = part;
         homes.contains(home)

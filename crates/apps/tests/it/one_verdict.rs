@@ -180,7 +180,7 @@ fn taught_rules_need_the_bodies_of_their_kinds() {
 /// The most moments of a recording at which all is compared.
 const MOMENTS: usize = 5;
 
-/// The events in the clusters of a recording, and the moments at which somebody looked.
+/// The events in the clusters of a recording, and the moments of the looks at them.
 fn recorded(text: &str) -> (Vec<(String, Vec<Change>)>, Vec<Timestamp>) {
     let (mut clusters, mut moments) = (Vec::new(), Vec::new());
     let (mut begin, mut section) = (None, "");

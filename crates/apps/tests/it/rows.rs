@@ -293,7 +293,7 @@ impl World {
         self.insert(cluster, &object);
     }
 
-    /// Replaces a cluster by what is read of it anew, with an object fewer.
+    /// Reads a cluster again, with an object fewer.
     fn read_again(&mut self) {
         let Some((cluster, key, object)) = self.pick() else { return };
         self.told.push(format!("{cluster} is read again, without {key}"));

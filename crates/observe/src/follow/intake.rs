@@ -1,7 +1,6 @@
 //! Applies the events of watched clusters to the fleet: connections, discoveries, watch events, polls.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -352,7 +351,7 @@ impl FleetWatcher {
                             if secret {
                                 again.extend(values.get(&key).cloned());
                             }
-                            followed.keys.insert(snapshot.shared_key(&key).unwrap_or_else(|| Arc::new(key)));
+                            followed.keys.insert(snapshot.share(key.as_ref()));
                         }
                     }
                     Change::Delete(object) => {

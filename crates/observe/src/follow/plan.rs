@@ -49,8 +49,8 @@ const PLANNING: Duration = Duration::from_millis(100);
 /// Maximum number of clusters whose first large reads are begun in one call of [`FleetWatcher::plan`].
 pub(super) const BEGUN_AT_ONCE: usize = 8;
 
-/// Number of plans after which a cluster that is still not complete comes after all others: whoever keeps creating
-/// objects there must not delay them.
+/// Number of plans after which a cluster that is still not complete comes after all others, so that an author who keeps
+/// creating objects there does not delay them.
 const MANY: u32 = 16;
 
 /// Number of times that planning of a cluster is put off, after which it comes before that of others.

@@ -17,8 +17,8 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Records the duration `cost` of a plan that ended at `ended`. If it took longer than [`TURN`], a pause of `times` that duration follows,
-    /// at most [`LONGEST`].
+    /// Records the duration `cost` of a plan that ended at `ended`. If it took longer than [`TURN`], a pause of `times`
+    /// that duration follows, at most [`LONGEST`].
     pub(super) fn took(&mut self, cost: Duration, ended: Instant, times: u32) {
         self.cost = cost;
         let rest = (self.cost * times).min(LONGEST);
