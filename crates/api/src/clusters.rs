@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 use taffrail_apps::text::moment;
@@ -81,6 +81,10 @@ pub struct ClusterRow {
     /// The version of the API server; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// The labels of the cluster: those of its cluster Secret of Argo CD, of its `Cluster` of Cluster API, of its
+    /// kubeconfig Secret of Flux, or of the extension `taffrail.dev/labels` of its context. Left out if there are none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
     /// The worst status of the cluster's apps when they were last observed; equal to `effective` while the cluster is
     /// live. `Unknown` if the cluster was never observed, or is not live and has no apps.
     pub health: Status,
@@ -270,6 +274,7 @@ impl ClusterRow {
             verified: cluster.unverified.is_none(),
             id: cluster.id.clone(),
             version: cluster.version.clone(),
+            labels: cluster.labels.clone(),
             health,
             effective: status,
             status,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -178,6 +178,10 @@ pub struct Filter {
     pub labels: Option<LabelSelector>,
     /// Names or aliases of the clusters whose rows are kept (of apps and objects the target cluster); empty for all.
     pub clusters: Vec<String>,
+    /// The selector for the labels of these clusters; `None` for any.
+    #[serde(with = "as_text::option")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub cluster_labels: Option<LabelSelector>,
     /// Names of the kinds of which objects are kept, as users write them (`Deployment`, `deploy`, `deployments.apps`),
     /// in any case of letters; empty for all.
     pub kinds: Vec<String>,
@@ -192,7 +196,7 @@ impl Filter {
     /// errors of clusters that do not match. `clusters` hold the objects with the labels.
     pub fn apps(&self, list: &mut AppList, clusters: &[&dyn Objects]) {
         list.apps.retain(|app| self.admits_app(app, clusters));
-        list.errors.retain(|error| self.admits_cluster(&error.cluster));
+        list.errors.retain(|error| self.admits_cluster(&error.cluster, clusters));
     }
 
     /// Removes from `list` the apps that do not match the status filter.
@@ -238,7 +242,8 @@ impl Filter {
 
     /// Returns true if the row of a cluster matches the conditions about clusters and status.
     pub fn admits_row(&self, row: &ClusterRow) -> bool {
-        self.admits_cluster(&row.name)
+        self.admits_name(&row.name)
+            && self.cluster_labels.as_ref().is_none_or(|selector| selector.matches_map(&row.labels))
             && self.status.as_ref().is_none_or(|wanted| wanted.admits_row(row.status, row.problems > 0))
     }
 
@@ -255,8 +260,18 @@ impl Filter {
 
     /// Returns true if `name`, the first name of a cluster, is one of the filter's. A question replaces its aliases by
     /// [`View::resolved`](crate::question::View::resolved).
-    fn admits_cluster(&self, name: &str) -> bool {
+    fn admits_name(&self, name: &str) -> bool {
         self.clusters.is_empty() || self.clusters.iter().any(|wanted| wanted == name)
+    }
+
+    /// Returns true if the filter admits the first name of a cluster and its labels; one that is not among `clusters`
+    /// has no labels.
+    fn admits_cluster(&self, name: &str, clusters: &[&dyn Objects]) -> bool {
+        let has_labels = |selector: &LabelSelector| match of_name(clusters, name) {
+            Some(cluster) => selector.matches_map(cluster.labels()),
+            None => selector.matches_map(&BTreeMap::new()),
+        };
+        self.admits_name(name) && self.cluster_labels.as_ref().is_none_or(has_labels)
     }
 
     fn admits_namespace(&self, key: &ObjectKey) -> bool {
@@ -279,7 +294,7 @@ impl Filter {
             && (!self.suspended || app.suspended)
             && (self.problems.is_none() || app.problems.iter().any(|problem| self.judges(problem)))
             && self.sync.as_ref().is_none_or(|sync| sync.admits(app))
-            && self.admits_cluster(&app.app.target)
+            && self.admits_cluster(&app.app.target, clusters)
             && (self.namespaces.is_empty() || app.resources.iter().any(|it| self.admits_namespace(&it.key)))
             && self.labels.as_ref().is_none_or(labels)
     }

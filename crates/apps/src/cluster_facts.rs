@@ -1,6 +1,6 @@
 //! The facts about a cluster as a whole.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::{GroupKind, ObjectKey};
@@ -29,6 +29,8 @@ pub struct ClusterFacts {
     pub(crate) servers: Vec<String>,
     /// The version of the API server; `None` if it is not known.
     pub(crate) version: Option<String>,
+    /// The labels by which users select the cluster.
+    pub(crate) labels: BTreeMap<String, String>,
     /// The freshness of the objects outside of `stale_scopes`.
     pub(crate) freshness: Freshness,
     /// Scopes whose objects were observed earlier than the others, each with the time of that observation.
@@ -63,6 +65,7 @@ impl ClusterFacts {
             compared: HashMap::new(),
             servers: Vec::new(),
             version: None,
+            labels: BTreeMap::new(),
             freshness,
             stale_scopes: Vec::new(),
             is_dump,

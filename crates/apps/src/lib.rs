@@ -121,7 +121,7 @@ pub use round_robin::round_robin;
 pub use rows::{AppRows, ChangedRows, Propagation, RowWork};
 pub use scope::{Scope, ScopeError, silence};
 pub use secret_clusters::{
-    ClusterSecret, ClusterSecretTool, ClusterSecrets, MAX_CLUSTER_SECRETS, cluster_secrets,
+    ClusterSecret, ClusterSecretTool, ClusterSecrets, MAX_CLUSTER_SECRETS, cluster_labels, cluster_secrets,
 };
 pub use snapshot::{Answer, Aside, ChangeBatch, InsertError, NOT_IN_DUMP, Snapshot};
 pub use sync::{

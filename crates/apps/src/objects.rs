@@ -1,6 +1,6 @@
 //! The interface to the objects of a cluster: of a live cluster, a dump or an index.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -92,6 +92,11 @@ pub trait Objects: ClusterState + Send + Sync {
     /// Returns the version of the API server; `None` if it is not known.
     fn version(&self) -> Option<&str> {
         self.facts().version.as_deref()
+    }
+
+    /// Returns the labels by which users select the cluster; none for a dump.
+    fn labels(&self) -> &BTreeMap<String, String> {
+        &self.facts().labels
     }
 
     /// Returns the freshness of the cluster as a whole.

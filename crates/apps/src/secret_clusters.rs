@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use taffrail_object::ObjectKey;
+use taffrail_object::json::Value;
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::{Observed, Presence, Trust};
 
 use crate::delivery::argo::installs::{INSTALLED, Standing, argo_standing};
@@ -30,6 +31,16 @@ const MAX_ARGO_NAMESPACES: usize = 100;
 
 /// The suffix of the Secret in which Cluster API stores the kubeconfig of a `Cluster`.
 const CLUSTER_API_SUFFIX: &str = "-kubeconfig";
+
+/// The maximum number of labels of a cluster, the first by name; an object with more gives no others.
+const MAX_CLUSTER_LABELS: usize = 64;
+
+/// The maximum lengths in bytes of the name of a label, prefix included, and of its value, as the API server checks
+/// them; longer labels are ignored.
+const MAX_LABEL: (usize, usize) = (317, 63);
+
+/// The label by which Argo CD knows its cluster Secrets, which says nothing about the cluster.
+const ARGO_SECRET_TYPE: &str = "argocd.argoproj.io/secret-type";
 
 /// The maximum length in bytes of a Secret's key, as the API server checks it; declarations that name a longer one are
 /// ignored.
@@ -57,6 +68,28 @@ pub struct ClusterSecret {
     pub keys: Vec<String>,
     /// The name of the cluster, `HOME/NAMESPACE/BASE`, unique among those of the home.
     pub name: String,
+    /// The [labels](cluster_labels) of the `Cluster` of Cluster API; empty for other tools, whose clusters have those
+    /// of the Secret.
+    pub labels: BTreeMap<String, String>,
+}
+
+/// Returns the labels that an object gives to the cluster that it stands for: its own, at most 64, without those that
+/// are longer than the API server allows and without Argo CD's `secret-type`.
+pub fn cluster_labels(object: &Object<'_>) -> BTreeMap<String, String> {
+    let labels = object.at(&["metadata", "labels"]);
+    let pairs = labels.and_then(Value::members).into_iter().flatten();
+    let is_kept = |(name, value): &(String, String)| {
+        name != ARGO_SECRET_TYPE && name.len() <= MAX_LABEL.0 && value.len() <= MAX_LABEL.1
+    };
+    let mut kept = BTreeMap::new();
+    let texts = pairs.filter_map(|(name, value)| Some((name.into_owned(), value.as_str()?.into_owned())));
+    for (name, value) in texts.filter(is_kept) {
+        kept.insert(name, value);
+        if kept.len() > MAX_CLUSTER_LABELS {
+            kept.pop_last();
+        }
+    }
+    kept
 }
 
 /// The Secrets of one cluster that give access to other clusters.
@@ -119,7 +152,7 @@ pub fn cluster_secrets(home: &dyn Objects, trust: &Trust, tools: &[ClusterSecret
         .collect();
     found.retain(|(secret, keys), _| keys.len() < FLUX_KEYS.len() || !by_name.contains(secret));
 
-    let found: Vec<ClusterSecret> = named(home.name(), found);
+    let found: Vec<ClusterSecret> = named(home, found);
     let mut secrets = round_robin(found, |secret| &secret.secret.namespace);
     let mut left_out: BTreeMap<String, usize> = BTreeMap::new();
     for beyond in secrets.iter().skip(MAX_CLUSTER_SECRETS) {
@@ -132,7 +165,7 @@ pub fn cluster_secrets(home: &dyn Objects, trust: &Trust, tools: &[ClusterSecret
 
 /// Returns true if a Secret is labelled as a cluster Secret of Argo CD, which any author of Secrets can do.
 fn is_of_argo(secret: &Observed<'_>) -> bool {
-    secret.object.text(&["metadata", "labels", "argocd.argoproj.io/secret-type"]) == "cluster"
+    secret.object.text(&["metadata", "labels", ARGO_SECRET_TYPE]) == "cluster"
 }
 
 /// Returns the namespaces with cluster Secrets of Argo CD for which proofs of an Argo CD must be read: those that the
@@ -153,7 +186,10 @@ pub(crate) fn doubtful(home: &dyn Objects, trust: &Trust) -> BTreeSet<String> {
 
 /// Names each cluster after its Secret, without the suffix of Cluster API. Where two of a namespace would have one
 /// name, all but the first are named `SECRET:KEY`, which no Secret can be called.
-fn named(home: &str, found: BTreeMap<(ObjectKey, Vec<String>), ClusterSecretTool>) -> Vec<ClusterSecret> {
+fn named(
+    home: &dyn Objects,
+    found: BTreeMap<(ObjectKey, Vec<String>), ClusterSecretTool>,
+) -> Vec<ClusterSecret> {
     let mut taken = BTreeSet::new();
     let mut all: Vec<_> = found.into_iter().map(|((secret, keys), tool)| (tool, secret, keys)).collect();
     // The order of the tools keeps the name of a Secret of Argo CD or Cluster API where a tenant adds one for Flux.
@@ -165,13 +201,22 @@ fn named(home: &str, found: BTreeMap<(ObjectKey, Vec<String>), ClusterSecretTool
             }
             ClusterSecretTool::ArgoCd | ClusterSecretTool::Flux => secret.name.clone(),
         };
+        let labels = match tool {
+            ClusterSecretTool::ClusterApi => {
+                let cluster = ObjectKeyRef::new(CLUSTER_API_GROUP, "Cluster", &secret.namespace, &base);
+                let cluster = home.get(cluster).present();
+                cluster.map(|observed| cluster_labels(&observed.object)).unwrap_or_default()
+            }
+            ClusterSecretTool::ArgoCd | ClusterSecretTool::Flux => BTreeMap::new(),
+        };
+        let home = home.name();
         let mut name = format!("{home}/{}/{base}", secret.namespace);
         if !taken.insert(name.clone()) {
             let key = keys.first().map(String::as_str).unwrap_or_default();
             name = format!("{home}/{}/{}:{key}", secret.namespace, secret.name);
             taken.insert(name.clone());
         }
-        ClusterSecret { secret, tool, keys, name }
+        ClusterSecret { secret, tool, keys, name, labels }
     };
     let mut named: Vec<ClusterSecret> = all.into_iter().map(name).collect();
     named.sort();

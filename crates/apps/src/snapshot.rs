@@ -187,7 +187,8 @@ impl Snapshot {
     /// identity and freshness, and with `errors` in place of those of reading it.
     #[must_use]
     pub fn without_objects(&self, errors: impl IntoIterator<Item = ScopeError>) -> Snapshot {
-        let ClusterFacts { name, id, unverified, compared, servers, version, freshness, .. } = &self.facts;
+        let ClusterFacts { name, id, unverified, compared, servers, version, labels, freshness, .. } =
+            &self.facts;
         let rest = NotInSnapshot::Unobserved("the cluster was not read for this answer");
         let mut other = Snapshot::new(name.clone(), *freshness, rest);
         other.lost.clone_from(&self.lost);
@@ -196,6 +197,7 @@ impl Snapshot {
         other.facts.compared.clone_from(compared);
         other.facts.servers.clone_from(servers);
         other.facts.version.clone_from(version);
+        other.facts.labels.clone_from(labels);
         errors.into_iter().for_each(|error| other.facts.errors.push(error));
         other
     }
@@ -297,6 +299,11 @@ impl Snapshot {
     /// Sets the version of the API server.
     pub fn set_version(&mut self, version: impl Into<String>) {
         self.facts.version = Some(version.into());
+    }
+
+    /// Sets the labels by which users select the cluster.
+    pub fn set_labels(&mut self, labels: BTreeMap<String, String>) {
+        self.facts.labels = labels;
     }
 
     /// Sets the kinds that the API server serves. Adds the groups whose discovery failed to the errors, and removes the

@@ -1,4 +1,4 @@
-// Written by `npm run build` in web/. Digest of the sources: 55c8db1e5f81cf71e34899a5dad271fb8550f431d56ea5228774f16fa2ecf722
+// Written by `npm run build` in web/. Digest of the sources: 601a7091a84a218d77c64ed6556c0deb3652f1396c123799a47e37754f23d826
 &[
     PageFile { path: "/assets/AppPage-BUKQ7b36.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("assets-AppPage-BUKQ7b36.js.gz") },
     PageFile { path: "/assets/Events-0uWI3Clb.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("assets-Events-0uWI3Clb.js.gz") },

@@ -112,6 +112,11 @@ impl LabelSelector {
         equalities(labels).map_or_else(LabelSelector::nothing, LabelSelector::all_of)
     }
 
+    /// Returns true if the selector matches these labels.
+    pub fn matches_map(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.matches(|key| labels.get(key).map(|value| Cow::Borrowed(value.as_str())))
+    }
+
     /// Returns true if the selector matches an object; `label` returns the value of the object's label with a key.
     #[inline]
     pub fn matches<'v>(&self, label: impl Fn(&str) -> Option<Cow<'v, str>>) -> bool {

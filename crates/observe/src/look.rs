@@ -288,10 +288,11 @@ fn plan_by_turns(
     reads
 }
 
-/// Returns an empty snapshot of a connected cluster, with its address, and the reason if its server is not verified.
+/// Returns an empty snapshot of a connected cluster, with its address and labels, and the reason if its server is not verified.
 pub(crate) fn begun(name: &str, cluster: &Cluster, now: Timestamp) -> Snapshot {
     let mut snapshot = Snapshot::live(name, now);
     snapshot.add_server(cluster.server());
+    snapshot.set_labels(cluster.labels().clone());
     if let Some(why) = cluster.unverified() {
         snapshot.set_unverified(why);
     }

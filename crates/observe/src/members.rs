@@ -51,6 +51,7 @@ impl Member {
         let mut snapshot = Snapshot::lost(&*self.name, failure.reason, failure.message);
         if let Ok(context) = &self.context {
             snapshot.add_server(context.server());
+            snapshot.set_labels(context.labels().clone());
             if let Some(why) = context.unverified() {
                 snapshot.set_unverified(why);
             }

@@ -1,5 +1,6 @@
 //! One simulated cluster, as the program that owns it sees it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
@@ -151,13 +152,22 @@ impl Cluster {
 
     /// Returns a kubeconfig for a user as YAML; its only context has the cluster's name.
     pub fn kubeconfig_for(&self, user: &User) -> String {
-        kubeconfig(&[(self, user.clone())])
+        kubeconfig(&[(self, user.clone(), &BTreeMap::new())])
     }
 
     /// Returns a kubeconfig as YAML with a context for the administrator of each cluster; the first is the current
     /// one.
     pub fn kubeconfig_of(clusters: &[Cluster]) -> String {
-        let all: Vec<_> = clusters.iter().map(|cluster| (cluster, cluster.admin())).collect();
+        let none = BTreeMap::new();
+        let all: Vec<_> = clusters.iter().map(|cluster| (cluster, &none)).collect();
+        Cluster::labelled_kubeconfig(&all)
+    }
+
+    /// Returns a kubeconfig as [`Cluster::kubeconfig_of`] does, in which each context has the labels of its cluster in
+    /// its extension `taffrail.dev/labels`.
+    pub fn labelled_kubeconfig(clusters: &[(&Cluster, &BTreeMap<String, String>)]) -> String {
+        let all: Vec<_> =
+            clusters.iter().map(|(cluster, labels)| (*cluster, cluster.admin(), *labels)).collect();
         kubeconfig(&all)
     }
 
@@ -356,13 +366,14 @@ fn named(object: &Value) -> String {
     if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") }
 }
 
-fn kubeconfig(all: &[(&Cluster, User)]) -> String {
+fn kubeconfig(all: &[(&Cluster, User, &BTreeMap<String, String>)]) -> String {
     let mut text = String::from("apiVersion: v1\nkind: Config\n");
     let quoted = |text: &str| json!(text).to_string();
-    let current = all.first().map(|(cluster, _)| quoted(cluster.name())).unwrap_or_else(|| "\"\"".to_owned());
+    let current =
+        all.first().map(|(cluster, ..)| quoted(cluster.name())).unwrap_or_else(|| "\"\"".to_owned());
     // Writing into a string cannot fail.
     let _ = writeln!(text, "current-context: {current}\nclusters:");
-    for (cluster, _) in all {
+    for (cluster, ..) in all {
         let authority = STANDARD.encode(&cluster.inner().fleet.tls.authority);
         let _ = writeln!(
             text,
@@ -372,14 +383,19 @@ fn kubeconfig(all: &[(&Cluster, User)]) -> String {
         );
     }
     text.push_str("users:\n");
-    for (cluster, user) in all {
+    for (cluster, user, _) in all {
         let name = quoted(&format!("{}-{}", user.name, cluster.name()));
         let _ = writeln!(text, "- name: {name}\n  user:\n    token: {}", quoted(&user.token));
     }
     text.push_str("contexts:\n");
-    for (cluster, user) in all {
+    for (cluster, user, labels) in all {
         let (name, user) = (quoted(cluster.name()), quoted(&format!("{}-{}", user.name, cluster.name())));
         let _ = writeln!(text, "- name: {name}\n  context:\n    cluster: {name}\n    user: {user}");
+        if !labels.is_empty() {
+            let labels = json!(labels);
+            let _ =
+                writeln!(text, "    extensions:\n    - name: taffrail.dev/labels\n      extension: {labels}");
+        }
     }
     text
 }

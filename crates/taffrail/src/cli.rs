@@ -432,6 +432,11 @@ pub(crate) struct FilterArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cluster: Vec<String>,
 
+    /// List only rows of clusters whose labels match this selector: env=prod,region!=eu. A cluster has the labels of its
+    /// Secret of Argo CD or Flux, of its Cluster of Cluster API, or of the extension taffrail.dev/labels of its context
+    #[arg(long, value_name = "LABELS", value_parser = label_selector)]
+    pub(crate) cluster_selector: Option<LabelSelector>,
+
     /// With `resources`: list only objects in these namespaces; with `apps`: list only apps with an object there. It
     /// does not matter where the apps are declared (see -n). Separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',')]

@@ -571,6 +571,8 @@ export type ClusterRow = {
   health: Status;
   /** The UID of the `kube-system` Namespace, with `@` and the server's address (or the name, if no address is known) appended if an earlier cluster has the same UID and nothing proves that the two are one. Left out if it is not known. */
   id?: string | null;
+  /** The labels of the cluster: those of its cluster Secret of Argo CD, of its `Cluster` of Cluster API, of its kubeconfig Secret of Flux, or of the extension `taffrail.dev/labels` of its context. Left out if there are none. */
+  labels?: Record<string, string>;
   /** The message of `worst`, the failure to read the cluster, or that it has no apps or objects; for a cluster that is not live, the time of its last observation, or why there is none; preceded by a warning about an unverified certificate or a twin. May be empty. */
   message: string;
   /** The name by which the user gave the cluster: a context or a file. */
@@ -799,6 +801,8 @@ export type Explanation = ({
 
 /** The conditions that a row must meet; the default matches everything. */
 export type Filter = {
+  /** The selector for the labels of these clusters; `None` for any. */
+  clusterLabels?: string | null;
   /** Names or aliases of the clusters whose rows are kept (of apps and objects the target cluster); empty for all. */
   clusters?: string[];
   /** The deliveries of which an app must have one; empty for any. */

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: runs all checks and tests.
 
+use std::num::NonZeroUsize;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -24,11 +25,24 @@ impl Test {
         let doc = ["doc", "--quiet", "--locked", "--workspace", "--no-deps", "--document-private-items"];
         step("documentation", || cargo(&doc, &[("RUSTDOCFLAGS", "--deny warnings")]))?;
         step("dependencies", deny_dependencies)?;
-        step("tests", || cargo(&["test", "--locked", "--workspace", "--no-fail-fast"], &[]))?;
+        let threads = test_threads();
+        step("tests", || {
+            cargo(&["test", "--locked", "--workspace", "--no-fail-fast"], &[("RUST_TEST_THREADS", &threads)])
+        })?;
         step("comparison with Go's kstatus", fuzz::sample)?;
         println!("\nall checks passed after {} s", started.elapsed().as_secs());
         Ok(())
     }
+}
+
+/// Returns the number of tests that run at the same time: `RUST_TEST_THREADS`, or by default half as many again as there
+/// are processors, because a test that waits for a server needs none.
+fn test_threads() -> String {
+    let by_default = || {
+        let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        (processors + processors.div_ceil(2)).to_string()
+    };
+    std::env::var("RUST_TEST_THREADS").unwrap_or_else(|_| by_default())
 }
 
 /// Checks known defects, licences and sources of dependencies, if `cargo deny` is installed.

@@ -1,5 +1,7 @@
 //! The report about a cluster as a whole.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{FleetMember, Freshness, Scope, ScopeError, declares_apps, silence};
@@ -24,6 +26,8 @@ pub struct ClusterReport {
     pub id: Option<String>,
     /// The version of the API server, such as `v1.33.1`; `None` if it is not known.
     pub version: Option<String>,
+    /// The labels by which users select the cluster.
+    pub labels: BTreeMap<String, String>,
     /// The reason why the certificate of the server was not verified; `None` if it was.
     pub unverified: Option<String>,
     /// The failure because of which the cluster as a whole cannot be read now; `None` if there is none.
@@ -62,6 +66,7 @@ impl ClusterReport {
             twin_of: member.twin_of.clone(),
             id: member.identity(),
             version: objects.version().map(str::to_owned),
+            labels: objects.labels().clone(),
             unverified: objects.unverified().map(str::to_owned),
             lost: lost.map(|error| LostCluster { message: error.message.clone(), silence: silence(error) }),
             blind: blind.map(|error| error.message.clone()),

@@ -4,6 +4,7 @@
 //! A text that is too long is cut, because a tenant can write it: to refuse its half would make the digests of the
 //! whole cluster differ. Only an app whose identity is too long, which no API server accepts, is left out.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use taffrail_apps::{ClusterId, MAX_SYNCS, Problem, Source, Sync, SyncAttempt, Words};
@@ -19,7 +20,7 @@ use crate::ErrorRow;
 /// cut, but labels with a longer name or value are dropped, and an app with a longer part of its identity is left out.
 pub const MAX_NAME: usize = 512;
 
-/// The maximum number of labels that are kept of an app, the first by name; the others are dropped.
+/// The maximum number of labels that are kept of an app or a cluster, the first by name; the others are dropped.
 const MAX_LABELS: usize = 64;
 
 /// The maximum number of problems that are kept of a declared half, the first ones, which are the worst; the others are
@@ -59,12 +60,24 @@ impl AppId {
 impl DeclaredHalf {
     /// Returns true if [`HalfBody::limit`] would keep all labels.
     pub fn has_short_labels(&self) -> bool {
-        self.labels.len() <= MAX_LABELS && self.labels.iter().all(is_short_label)
+        are_short(&self.labels)
     }
 
     /// Returns true if there is no source, or no text of it is longer than [`MAX_NAME`].
     pub fn has_short_source(&self) -> bool {
         self.source.as_deref().is_none_or(is_short_source)
+    }
+}
+
+fn are_short(labels: &BTreeMap<String, String>) -> bool {
+    labels.len() <= MAX_LABELS && labels.iter().all(is_short_label)
+}
+
+/// Drops labels with a name or value longer than [`MAX_NAME`], and those beyond [`MAX_LABELS`].
+fn limit_labels(labels: &mut BTreeMap<String, String>) {
+    labels.retain(|name, value| is_short_label((name, value)));
+    while labels.len() > MAX_LABELS {
+        labels.pop_last();
     }
 }
 
@@ -82,16 +95,11 @@ impl Limited for DeclaredHalf {
     fn limit(&mut self) -> bool {
         let has_short_labels = self.has_short_labels();
         let DeclaredHalf { key, target, sync, source, labels, message, own, problems, syncs, .. } = self;
-        let count = labels.len();
         // Most labels are short, and shared with other halves.
         if !has_short_labels {
-            let labels = Arc::make_mut(labels);
-            labels.retain(|name, value| is_short_label((name, value)));
-            while labels.len() > MAX_LABELS {
-                labels.pop_last();
-            }
+            limit_labels(Arc::make_mut(labels));
         }
-        let is_cut = labels.len() < count || problems.len() > MAX_PROBLEMS;
+        let is_cut = !has_short_labels || problems.len() > MAX_PROBLEMS;
         problems.truncate(MAX_PROBLEMS);
         // The tool itself forgets old ones.
         syncs.truncate(MAX_SYNCS);
@@ -171,10 +179,21 @@ impl Limited for Words {
 impl Limited for ClusterReport {
     fn limit(&mut self) -> bool {
         let ClusterReport {
-            name: own, aliases, twin_of, id, version, unverified, lost, blind, reading, ..
+            name: own,
+            aliases,
+            twin_of,
+            id,
+            version,
+            labels,
+            unverified,
+            lost,
+            blind,
+            reading,
+            ..
         } = self;
-        let mut is_cut = aliases.len() > MAX_LISTED;
+        let mut is_cut = aliases.len() > MAX_LISTED || !are_short(labels);
         aliases.truncate(MAX_LISTED);
+        limit_labels(labels);
         let names = [twin_of, id, version].into_iter().flatten().chain(aliases).chain([own]);
         is_cut |= names.fold(false, |is_cut, text| is_cut | cut_name(text));
         let lost = lost.iter_mut().flat_map(|lost| [&mut lost.message, &mut lost.silence]);

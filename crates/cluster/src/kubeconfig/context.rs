@@ -1,6 +1,6 @@
 //! A context: the address of its cluster and the credentials for it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Debug, Formatter};
 use std::path::Path;
 use std::sync::Arc;
@@ -26,6 +26,9 @@ use crate::memory::Memory;
 /// The name under which every cluster serves its API to its Pods; the server's certificate includes it.
 const IN_CLUSTER_SERVER: &str = "https://kubernetes.default.svc";
 
+/// The name of the extension of a context whose value, a map of texts, has the labels of its cluster.
+const LABELS: &str = "taffrail.dev/labels";
+
 /// The settings for connecting to one cluster as one user.
 #[derive(Clone)]
 pub struct Context {
@@ -39,6 +42,8 @@ pub struct Context {
     pub(crate) plugins: Plugins,
     /// The check of each address that is dialled; `None` where the user's own kubeconfig names the server.
     pub(crate) guard: Option<AddressGuard>,
+    /// The labels of the cluster.
+    pub(crate) labels: BTreeMap<String, String>,
 }
 
 // The configuration contains credentials.
@@ -60,6 +65,18 @@ impl Context {
     /// Returns the default namespace of commands: the context's own, or `default`.
     pub fn namespace(&self) -> &str {
         &self.namespace
+    }
+
+    /// Returns the labels by which users select the cluster: those of the context's extension `taffrail.dev/labels`, or
+    /// those given to [`Context::with_labels`].
+    pub fn labels(&self) -> &BTreeMap<String, String> {
+        &self.labels
+    }
+
+    /// Replaces the labels of the cluster.
+    #[must_use]
+    pub fn with_labels(self, labels: BTreeMap<String, String>) -> Context {
+        Context { labels, ..self }
     }
 
     /// Returns the server's address as scheme, host, port and path, without user information.
@@ -194,6 +211,18 @@ impl EntryPlace<'_> {
         }
         T::deserialize(&self.entry.body).map_err(|error| {
             self.fails(format!("{list} \"{name}\" is malformed: {}", without_values(&error.to_string())))
+        })
+    }
+
+    /// Returns the labels that the entry, of a context, gives to its cluster by the extension [`LABELS`]; none without
+    /// it. Fails if their value is not a map of texts.
+    pub(super) fn labels(&self) -> Result<BTreeMap<String, String>, KubeconfigError> {
+        let extensions = self.entry.body.get("extensions").and_then(Value::as_array);
+        let is_own = |extension: &&Value| extension.get("name").and_then(Value::as_str) == Some(LABELS);
+        let own = extensions.and_then(|all| all.iter().find(is_own));
+        let Some(labels) = own.and_then(|own| own.get("extension")) else { return Ok(BTreeMap::new()) };
+        BTreeMap::deserialize(labels).map_err(|_| {
+            self.fails(format!("its extension {LABELS} is not a map of texts, such as region: eu"))
         })
     }
 
@@ -372,7 +401,8 @@ pub(super) fn in_cluster(folder: &Path) -> Result<Context, KubeconfigError> {
     let namespace = if namespace.trim().is_empty() { "default" } else { namespace.trim() }.to_owned();
     config.default_namespace = namespace.clone();
     let (memory, plugins) = (Memory::process(), Plugins::process());
-    Ok(Context { name: IN_CLUSTER.to_owned(), namespace, config, exec: None, memory, plugins, guard: None })
+    let (name, labels) = (IN_CLUSTER.to_owned(), BTreeMap::new());
+    Ok(Context { name, namespace, config, exec: None, memory, plugins, guard: None, labels })
 }
 
 #[cfg(test)]
@@ -389,6 +419,7 @@ mod tests {
             memory: Memory::process(),
             plugins: Plugins::process(),
             guard: None,
+            labels: BTreeMap::new(),
         };
         let proxy = |server: &str| {
             let context =

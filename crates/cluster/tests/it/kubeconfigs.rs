@@ -1,5 +1,6 @@
 //! Tests of kubeconfig files, whole and broken.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use taffrail_cluster::{Kubeconfig, KubeconfigError};
@@ -221,6 +222,28 @@ users:
             // YAML's old truth value, for kubectl too.
             format!("kubeconfig config:{}: a context whose name is not text: put it in quotes", nameless + 1),
         ]
+    );
+}
+
+#[test]
+fn labels_of_a_cluster_come_from_the_extension_of_its_context() {
+    let folder = Folder::new();
+    let extended = |extension: &str| {
+        let text = with_contexts(&["a"], "https://a:6443", "x");
+        let contexts = text.replace("user: admin", &format!("user: admin, extensions: {extension}"));
+        assert_ne!(contexts, text);
+        let kubeconfig = load(&folder.file("config", contexts)).unwrap();
+        kubeconfig.context("a").map(|context| context.labels().clone()).map_err(|error| whole(&error))
+    };
+    let other = "[{name: minikube, extension: {version: v1}}]";
+    assert_eq!(extended(other).unwrap(), BTreeMap::new());
+    let own = "[{name: minikube}, {name: taffrail.dev/labels, extension: {region: eu, env: prod}}]";
+    let labels = [("env", "prod"), ("region", "eu")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(extended(own).unwrap(), BTreeMap::from(labels));
+    let error = extended("[{name: taffrail.dev/labels, extension: {replicas: 3}}]").unwrap_err();
+    assert!(
+        error.ends_with("its extension taffrail.dev/labels is not a map of texts, such as region: eu"),
+        "{error}"
     );
 }
 

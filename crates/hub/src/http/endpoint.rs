@@ -38,7 +38,7 @@ const APP_PARTS: &[(&str, &str)] = &[
 pub(crate) static ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         path: "/api/v1/clusters",
-        parameters: &["status", "cluster", "text", "sort", "limit", "cursor", "at"],
+        parameters: &["status", "cluster", "cluster-selector", "text", "sort", "limit", "cursor", "at"],
         about: About {
             id: "listClusters",
             text: "Lists the clusters, with the summary of their apps.",
@@ -57,6 +57,7 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
             "suspended",
             "selector",
             "cluster",
+            "cluster-selector",
             "namespace",
             "name",
             "text",
@@ -107,6 +108,7 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
             "suspended",
             "selector",
             "cluster",
+            "cluster-selector",
             "namespace",
             "name",
             "text",
@@ -132,6 +134,7 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
             "suspended",
             "selector",
             "cluster",
+            "cluster-selector",
             "namespace",
             "name",
             "text",
@@ -147,7 +150,7 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
     },
     Endpoint {
         path: "/api/v1/changes",
-        parameters: &["cluster", "namespace", "name", "delivery", "limit", "cursor"],
+        parameters: &["cluster", "cluster-selector", "namespace", "name", "delivery", "limit", "cursor"],
         about: About {
             id: "listChanges",
             text: "Lists the last changes of the state of apps since the hub began to run, the latest first.",

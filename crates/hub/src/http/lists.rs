@@ -1,5 +1,7 @@
 //! The handlers of the list endpoints: apps, one app, clusters, matrix, attention, changes.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use taffrail_api::filter::SortField;
@@ -15,7 +17,7 @@ use super::problem::Refusal;
 use super::query::Query;
 use super::request::Request;
 use crate::index::page::{AppQueryPage, PageKey};
-use crate::index::{AppFilter, FleetView};
+use crate::index::{AppFilter, FleetView, GroupBy};
 
 /// Answers with a page of apps; of groups of apps if the query has `group-by`; of past states if it has `at`.
 pub(super) fn apps(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
@@ -24,7 +26,7 @@ pub(super) fn apps(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     if let Some(at) = query.at {
         return past::apps(request, at);
     }
-    if let Some(by) = query.group_by {
+    if let Some(by) = &query.group_by {
         return groups(request, by);
     }
     let after: Option<PageKey> = request.cursor("apps")?;
@@ -53,7 +55,7 @@ fn cut(rows: &[AppRow], fields: &[&str]) -> Vec<Value> {
     rows.iter().map(row).collect()
 }
 
-fn groups(request: &Request<'_>, by: crate::index::GroupBy) -> Result<Vec<u8>, Refusal> {
+fn groups(request: &Request<'_>, by: &GroupBy) -> Result<Vec<u8>, Refusal> {
     let Request { hub, view, query, .. } = request;
     let kind = format!("groups by {by:?}");
     let after: Option<String> = request.cursor(&kind)?;
@@ -166,18 +168,17 @@ pub(super) fn changes(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     let before: Option<u64> = request.cursor("changes")?;
     let filter = &query.filter;
     // Names of clusters at the time of the change.
-    let called: Vec<&str> = match filter.clusters.is_empty() {
-        true => Vec::new(),
-        false => {
-            let shown = view.admitted(filter);
-            let names = shown.map(|(_, cluster)| view.name(cluster));
-            names.chain(filter.clusters.iter().map(String::as_str)).collect()
-        }
-    };
+    let is_any = filter.clusters.is_empty() && filter.cluster_labels.is_none();
+    let mut called: HashSet<&str> = HashSet::new();
+    if !is_any {
+        called.extend(view.admitted(filter).map(|(_, cluster)| view.name(cluster)));
+    }
+    if filter.cluster_labels.is_none() {
+        called.extend(filter.clusters.iter().map(String::as_str));
+    }
     let admits = |change: &AppChange| {
         let AppChange { cluster, delivery, namespace, name, .. } = change;
-        (filter.clusters.is_empty() || called.contains(&&**cluster))
-            && filter.admits_name(*delivery, namespace, name)
+        (is_any || called.contains(&**cluster)) && filter.admits_name(*delivery, namespace, name)
     };
     let all = hub.index.recent(None);
     let total = all.iter().filter(|(_, change)| admits(change)).count();

@@ -98,6 +98,12 @@ fn parameters(names: &[&str]) -> Vec<Value> {
             ParameterForm::List => list(json!({ "type": "string", "minLength": 1 })),
             ParameterForm::Words(words) => list(json!({ "type": "string", "enum": words })),
             ParameterForm::Word(words) => json!({ "type": "string", "enum": words }),
+            ParameterForm::WordOrLabel(words, prefix) => json!({
+                "anyOf": [
+                    { "type": "string", "enum": words },
+                    { "type": "string", "pattern": format!("^{prefix}.") },
+                ]
+            }),
             ParameterForm::Number(least, most) => {
                 json!({ "type": "integer", "minimum": least, "maximum": most, "default": Query::default().limit })
             }
@@ -290,7 +296,8 @@ pub(super) fn faults(document: &Value, schema: &Value, value: &Value, place: &st
             let mut found: Vec<String> = missing.map(|name| format!("{place}.{name} is missing")).collect();
             for (name, value) in fields {
                 let place = format!("{place}.{name}");
-                match known.and_then(|known| known.get(name)) {
+                let of_any = Some(&schema["additionalProperties"]).filter(|schema| schema.is_object());
+                match known.and_then(|known| known.get(name)).or(of_any) {
                     Some(schema) => found.extend(faults(document, schema, value, &place)),
                     None => found.push(format!("{place} is not described")),
                 }

@@ -15,6 +15,7 @@ use taffrail_api::hub::{
 };
 use taffrail_api::report::AppId;
 use taffrail_apps::{AppKey, ClusterId, Delivery, FreshnessState};
+use taffrail_object::LabelSelector;
 
 use super::app_path::AppPath;
 use super::body::json;
@@ -188,7 +189,13 @@ impl<'r, 'q> Past<'r, 'q> {
                 let is_called = |name: &String| {
                     *name == id.cluster.0 || shown.is_some_and(|cluster| view.is_called(cluster, name))
                 };
-                if !filter.clusters.is_empty() && !filter.clusters.iter().any(is_called) {
+                let is_labelled = |selector: &LabelSelector| {
+                    let labels = shown.and_then(|cluster| view.labels(cluster));
+                    labels.is_some_and(|labels| selector.matches_map(labels))
+                };
+                if !filter.clusters.is_empty() && !filter.clusters.iter().any(is_called)
+                    || !filter.cluster_labels.as_ref().is_none_or(is_labelled)
+                {
                     continue;
                 }
                 let own = match state.problem.as_deref() {

@@ -6,6 +6,7 @@ use std::fmt;
 use jiff::Timestamp;
 use taffrail_api::filter::SortField;
 use taffrail_apps::{Axis, Delivery};
+use taffrail_object::LabelSelector;
 
 use super::problem::Refusal;
 use crate::index::{AppFilter, GroupBy};
@@ -99,6 +100,8 @@ pub(crate) enum ParameterForm {
     Words(&'static [&'static str]),
     /// One of these words.
     Word(&'static [&'static str]),
+    /// One of these words, or this prefix followed by the name of a label.
+    WordOrLabel(&'static [&'static str], &'static str),
     /// A number from the first to the second bound, both inclusive.
     Number(usize, usize),
     /// `true` or `false`; an empty value counts as `true`.
@@ -118,6 +121,9 @@ const SORTS: &[&str] = &["name", "status", "cluster", "since", "delivery"];
 const AXES: &[&str] = &["health", "sync", "source", "freshness"];
 const GROUPS: &[&str] =
     &["cluster", "home", "namespace", "name", "key", "delivery", "status", "sync", "problem", "source"];
+
+/// The prefix of the label of clusters by whose values `group-by` groups.
+const CLUSTER_LABEL: &str = "cluster-label:";
 
 /// All query parameters; each endpoint accepts those that it names.
 pub(crate) static PARAMETERS: &[Parameter] = &[
@@ -182,11 +188,16 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         about: "Only apps whose declaring object matches this label selector, as kubectl takes it: `team=web,tier!=db`.",
         form: ParameterForm::Text,
         set: |query, value| {
-            let selector: taffrail_object::LabelSelector = value.parse().map_err(why)?;
-            if selector.is_everything() {
-                return Err("the value is empty".into());
-            }
-            query.filter.labels = Some(selector);
+            query.filter.labels = Some(selector(value)?);
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "cluster-selector",
+        about: "Only rows of clusters whose labels match this selector, as kubectl takes it: `env=prod,region!=eu`.",
+        form: ParameterForm::Text,
+        set: |query, value| {
+            query.filter.cluster_labels = Some(selector(value)?);
             Ok(())
         },
     },
@@ -278,11 +289,17 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "group-by",
-        about: "Instead of apps, the number of apps for each value of this field.",
-        form: ParameterForm::Word(GROUPS),
+        about: "Instead of apps, the number of apps for each value of this field, or of a label of their clusters: `cluster-label:region`.",
+        form: ParameterForm::WordOrLabel(GROUPS, CLUSTER_LABEL),
         set: |query, value| {
-            let found = GroupBy::ALL.iter().find(|(word, _)| *word == value);
-            query.group_by = Some(found.ok_or_else(|| one_of(value, GROUPS))?.1);
+            query.group_by = match value.strip_prefix(CLUSTER_LABEL).filter(|label| !label.is_empty()) {
+                Some(label) => Some(GroupBy::ClusterLabel(label.to_owned())),
+                None => {
+                    let found = GroupBy::ALL.into_iter().find(|(word, _)| *word == value);
+                    let unknown = || why(format!("{}, or {CLUSTER_LABEL}LABEL", one_of(value, GROUPS)));
+                    Some(found.ok_or_else(unknown)?.1)
+                }
+            };
             Ok(())
         },
     },
@@ -364,6 +381,12 @@ impl Query {
 /// Splits a list at commas, trims white space, and drops empty words.
 fn words(value: &str) -> impl Iterator<Item = &str> {
     value.split(',').map(str::trim).filter(|word| !word.is_empty())
+}
+
+/// Parses a label selector; refuses one that selects everything, as the value of an unset variable does.
+fn selector(value: &str) -> Result<LabelSelector, Why> {
+    let selector: LabelSelector = value.parse().map_err(why)?;
+    if selector.is_everything() { Err("the value is empty".into()) } else { Ok(selector) }
 }
 
 fn truth(value: &str) -> Result<bool, Why> {

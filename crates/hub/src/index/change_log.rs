@@ -19,7 +19,7 @@ pub(crate) struct ViewDifferences {
     pub(crate) judged: OnceLock<Box<[[Option<Judgement>; 2]]>>,
     /// The places of the clusters that turned, as [`FleetView::turned`](super::FleetView::turned) returns them.
     pub(crate) places: HashSet<Place>,
-    /// True if a cluster has another name or other aliases.
+    /// True if a cluster has another name, or other aliases or labels.
     pub(crate) are_renamed: bool,
     /// True if there are other clusters, or a source reports other facts or errors.
     pub(crate) has_other_facts: bool,

@@ -61,6 +61,7 @@ impl FleetView {
                 add(&mut coverage, missing);
             }
         }
+        // The labels of a cluster that was never reported are not known.
         let is_admitted = |name: &String| filter.clusters.is_empty() || filter.clusters.contains(name);
         for (name, since) in unheard.0.iter().filter(|(name, _)| is_admitted(name)) {
             coverage.clusters += 1;

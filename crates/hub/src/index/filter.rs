@@ -1,14 +1,13 @@
 //! Filters of the apps of a fleet.
 
-use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use taffrail_api::AppName;
 use taffrail_api::filter::{StatusFilter, SyncFilter};
-use taffrail_apps::{Axis, Delivery};
+use taffrail_apps::{Axis, ClusterId, Delivery};
 use taffrail_object::LabelSelector;
 
 use super::classes::CountedClass;
@@ -37,6 +36,8 @@ pub struct AppFilter {
     /// The identities, names or aliases of the target clusters (of one that the hub does not know, the identity); empty
     /// for all.
     pub clusters: Vec<String>,
+    /// The selector for labels of the target clusters; `None` for any. A cluster that the hub does not know has none.
+    pub cluster_labels: Option<LabelSelector>,
     /// The namespaces of declaring objects; empty for all.
     pub namespaces: Vec<String>,
     /// The names of which an app must have one; empty for all.
@@ -151,16 +152,27 @@ pub(crate) struct InCluster<'p, 'v> {
 }
 
 impl AppFilter {
-    /// Returns the places of the clusters that the filter names by identity, name or alias, sorted and each once;
-    /// `None`, for all, if it names none.
+    /// Returns the places of the clusters that the filter names by identity, name or alias, or selects by labels, sorted
+    /// and each once; `None`, for all, if it does neither.
     pub(crate) fn places(&self, view: &FleetView) -> Option<Vec<Place>> {
-        if self.clusters.is_empty() {
-            return None;
+        let mut places: Vec<Place> = match self.clusters.is_empty() {
+            true if self.cluster_labels.is_none() => return None,
+            true => view.fleet().all().map(|(place, _)| place).collect(),
+            false => self.clusters.iter().flat_map(|name| view.called(name)).collect(),
+        };
+        if let Some(selector) = &self.cluster_labels {
+            let labels = |place: Place| view.fleet().cluster(place).and_then(|it| view.labels(it));
+            places.retain(|place| labels(*place).is_some_and(|labels| selector.matches_map(labels)));
         }
-        let mut places: Vec<Place> = self.clusters.iter().flat_map(|name| view.called(name)).collect();
         places.sort_unstable();
         places.dedup();
         Some(places)
+    }
+
+    /// Returns true if the filter admits a cluster that the hub does not know by this identity.
+    fn admits_unknown(&self, id: &ClusterId) -> bool {
+        (self.clusters.is_empty() || self.clusters.contains(&id.0))
+            && self.cluster_labels.as_ref().is_none_or(|it| it.matches_map(&BTreeMap::new()))
     }
 
     /// Returns true if an app of this name meets the conditions on delivery, namespace and name.
@@ -257,16 +269,12 @@ impl AppFilter {
         is_named: impl FnOnce() -> bool,
         is_found: impl FnOnce() -> bool,
     ) -> bool {
-        let AppFilter { labels, clusters, .. } = self;
-        let label = |selector: &LabelSelector| {
-            let labels = &pair.declared.body.labels;
-            selector.matches(|key| labels.get(key).map(|value| Cow::Borrowed(value.as_str())))
-        };
+        let label = |selector: &LabelSelector| selector.matches_map(&pair.declared.body.labels);
         let is_in = match class.is_stray {
-            true => clusters.is_empty() || clusters.contains(&pair.declared.body.target.0),
+            true => self.admits_unknown(&pair.declared.body.target),
             false => is_admitted,
         };
-        is_in && is_named() && labels.as_ref().is_none_or(label) && is_found()
+        is_in && is_named() && self.labels.as_ref().is_none_or(label) && is_found()
     }
 }
 
@@ -329,8 +337,8 @@ impl PreparedFilter<'_> {
         if states.iter().all(Option::is_none) {
             return None;
         }
-        let AppFilter { labels, clusters, namespaces, names, .. } = self.filter;
-        let is_in = clusters.is_empty() || cluster.pairs.strays == 0;
+        let AppFilter { labels, namespaces, names, .. } = self.filter;
+        let is_in = self.places.is_none() || cluster.pairs.strays == 0;
         let is_any = namespaces.is_empty() && names.is_empty() && labels.is_none();
         let is_decided = is_in && is_any && is_found;
         Some(InCluster { prepared: self, place, cluster, states, is_admitted, is_found, is_decided })

@@ -16,7 +16,7 @@ use super::pair::{ListedPair, PairClass, Place, worst_problem};
 use super::view::{FleetView, PairNow};
 
 /// The value by which apps are grouped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GroupBy {
     /// The name of the cluster that holds the objects; its identity if the fleet does not have it.
     Cluster,
@@ -38,10 +38,12 @@ pub enum GroupBy {
     Problem,
     /// The URL of the source (else its name, or else its kind) and its path; empty without a source.
     Source,
+    /// The value of this label of the cluster that holds the objects; empty if the cluster has no such label.
+    ClusterLabel(String),
 }
 
 impl GroupBy {
-    /// All values, each with its word in the parameter `group-by`.
+    /// All values but [`GroupBy::ClusterLabel`], each with its word in the parameter `group-by`.
     pub const ALL: [(&'static str, GroupBy); 10] = [
         ("cluster", GroupBy::Cluster),
         ("home", GroupBy::Home),
@@ -59,7 +61,7 @@ impl GroupBy {
 impl FleetView {
     /// Groups the apps that match `filter` by the value `by`, and returns the counts of each group, sorted by the text
     /// of that value.
-    pub(crate) fn groups(&self, filter: &AppFilter, by: GroupBy) -> Vec<AppGroup> {
+    pub(crate) fn groups(&self, filter: &AppFilter, by: &GroupBy) -> Vec<AppGroup> {
         let mut groups: FxHashMap<Value<'_>, AppGroup> = FxHashMap::default();
         let mut count = |value, now: PairNow, pairs| {
             let empty = || AppGroup {
@@ -86,13 +88,13 @@ impl FleetView {
         for within in filter.prepare(self).clusters(self) {
             let place = within.place;
             let of_class = |(it, now): (&CountedClass, PairNow)| {
-                Some((class_value(by, place, &it.class, now)?, now, it.pairs))
+                Some((self.class_value(by, place, &it.class, now)?, now, it.pairs))
             };
             let of_classes: Option<Vec<_>> = within.classes().map(of_class).collect();
             match of_classes.filter(|_| within.is_decided) {
                 Some(values) => values.into_iter().for_each(|(value, now, pairs)| count(value, now, pairs)),
                 None => within.pairs().for_each(|(_, listed, now)| {
-                    count(value(by, place, listed, now), now, 1);
+                    count(self.value(by, place, listed, now), now, 1);
                 }),
             }
         }
@@ -117,37 +119,48 @@ impl FleetView {
     }
 }
 
-/// Returns the value that all pairs of a class share; `None` if they may differ.
-fn class_value(by: GroupBy, place: Place, class: &PairClass, now: PairNow) -> Option<Value<'static>> {
-    match by {
-        GroupBy::Cluster => (!class.is_stray).then_some(Value::Cluster(place)),
-        GroupBy::Home => Some(Value::Cluster(class.home.cluster)),
-        GroupBy::Delivery => Some(Value::Word(class.delivery.as_str())),
-        GroupBy::Status => Some(Value::Word(now.effective.as_str())),
-        GroupBy::Sync => Some(Value::Word(now.sync.as_str())),
-        GroupBy::Problem => match (now.is_dark(), class.severity) {
-            (true, _) => Some(axis_value(Some(Axis::Freshness))),
-            (false, None) => Some(axis_value(None)),
-            (false, Some(_)) => class.axes.single().map(|axis| axis_value(Some(axis))),
-        },
-        GroupBy::Namespace | GroupBy::Name | GroupBy::Key | GroupBy::Source => None,
+impl FleetView {
+    /// Returns the value that all pairs of a class share; `None` if they may differ.
+    fn class_value(&self, by: &GroupBy, place: Place, class: &PairClass, now: PairNow) -> Option<Value<'_>> {
+        match by {
+            GroupBy::Cluster => (!class.is_stray).then_some(Value::Cluster(place)),
+            GroupBy::ClusterLabel(name) => {
+                let cluster = self.fleet().cluster(place).filter(|_| !class.is_stray);
+                let value = cluster.and_then(|it| self.labels(it)?.get(name));
+                Some(Value::Text(value.map_or("", String::as_str).into()))
+            }
+            GroupBy::Home => Some(Value::Cluster(class.home.cluster)),
+            GroupBy::Delivery => Some(Value::Word(class.delivery.as_str())),
+            GroupBy::Status => Some(Value::Word(now.effective.as_str())),
+            GroupBy::Sync => Some(Value::Word(now.sync.as_str())),
+            GroupBy::Problem => match (now.is_dark(), class.severity) {
+                (true, _) => Some(axis_value(Some(Axis::Freshness))),
+                (false, None) => Some(axis_value(None)),
+                (false, Some(_)) => class.axes.single().map(|axis| axis_value(Some(axis))),
+            },
+            GroupBy::Namespace | GroupBy::Name | GroupBy::Key | GroupBy::Source => None,
+        }
     }
-}
 
-fn value(by: GroupBy, place: Place, listed: ListedPair<'_>, now: PairNow) -> Value<'_> {
-    let ListedPair { pair, summary, class } = listed;
-    if let Some(value) = class_value(by, place, class, now) {
-        return value;
-    }
-    match by {
-        GroupBy::Namespace => Value::Name(summary.namespace),
-        GroupBy::Name => Value::Name(summary.name),
-        GroupBy::Key => Value::Name(summary.key),
-        GroupBy::Source => Value::Text(pair.declared.body.source.as_deref().map(source).unwrap_or_default()),
-        GroupBy::Problem => axis_value(worst_problem(pair).map(|problem| problem.axis)),
-        // A class has a value for these, except for the cluster if the fleet does not have it.
-        GroupBy::Cluster | GroupBy::Home | GroupBy::Delivery | GroupBy::Status | GroupBy::Sync => {
-            Value::Text(pair.declared.body.target.0.as_str().into())
+    fn value<'v>(&'v self, by: &GroupBy, place: Place, listed: ListedPair<'v>, now: PairNow) -> Value<'v> {
+        let ListedPair { pair, summary, class } = listed;
+        if let Some(value) = self.class_value(by, place, class, now) {
+            return value;
+        }
+        let source = || pair.declared.body.source.as_deref().map(source).unwrap_or_default();
+        match by {
+            GroupBy::Namespace => Value::Name(summary.namespace),
+            GroupBy::Name => Value::Name(summary.name),
+            GroupBy::Key => Value::Name(summary.key),
+            GroupBy::Source => Value::Text(source()),
+            GroupBy::Problem => axis_value(worst_problem(pair).map(|problem| problem.axis)),
+            // A class has a value for these, except for the cluster if the fleet does not have it.
+            GroupBy::Cluster
+            | GroupBy::ClusterLabel(_)
+            | GroupBy::Home
+            | GroupBy::Delivery
+            | GroupBy::Status
+            | GroupBy::Sync => Value::Text(pair.declared.body.target.0.as_str().into()),
         }
     }
 }

@@ -233,7 +233,7 @@ fn shown(view: &FleetView, id: &PairId) -> Option<(Place, usize, Arc<Pair>, Pair
     })
 }
 
-/// Makes the record of a cluster as it is known at `moment`: the names from its best source, empty if it has none, the
+/// Makes the record of a cluster as it is known at `moment`: the names and labels from its best source, empty if it has none, the
 /// time at which any source was last in contact with it, and the epoch of each source.
 fn record(id: &ClusterId, known: &KnownCluster, moment: HubTime) -> ClusterRecord {
     let best = known.best_place(None, moment.at).and_then(|place| known.sources.get(place));
@@ -245,7 +245,7 @@ fn record(id: &ClusterId, known: &KnownCluster, moment: HubTime) -> ClusterRecor
         id: id.clone(),
         name: facts.map(|facts| facts.name.clone()).unwrap_or_default(),
         aliases: facts.map(|facts| facts.aliases.clone()).unwrap_or_default(),
-        labels: Default::default(),
+        labels: facts.map(|facts| facts.labels.clone()).unwrap_or_default(),
         heard,
         epochs: known.sources.iter().map(epoch).collect(),
     }
@@ -261,7 +261,7 @@ impl FleetState {
         let last = records.iter().flat_map(|record| record.epochs.values()).max();
         self.first_epoch = last.map_or(self.first_epoch, |last| last.saturating_add(EPOCHS));
         let before = self.first_epoch.saturating_sub(1);
-        for ClusterRecord { id, name, aliases, heard, epochs, .. } in records {
+        for ClusterRecord { id, name, aliases, labels, heard, epochs } in records {
             if !is_followed(&name) && !aliases.iter().any(|alias| is_followed(alias)) {
                 continue;
             }
@@ -272,6 +272,7 @@ impl FleetState {
                 let facts = ClusterReport {
                     name: name.clone(),
                     aliases: aliases.clone(),
+                    labels: labels.clone(),
                     ..ClusterReport::default()
                 };
                 let received = Received::restored(id.clone(), before, facts, heard);

@@ -53,7 +53,14 @@ pub(super) fn disturb(fleet: &SampleFleet, random: &mut fastrand::Rng) {
             fleet.remove(if side == HalfSide::Declared { home } else { cluster }, &named, side);
         }
         10 => fleet.send(cluster, source, taffrail_api::report::Content::Heartbeat),
-        11 => fleet.facts(cluster, source, |facts| facts.not_live = not_live, Vec::new()),
+        11 => {
+            let edit = |facts: &mut ClusterReport| {
+                facts.not_live = not_live;
+                let region = ["eu", "us"].get(age.map_or(2, |age| age.as_secs() as usize % 3));
+                facts.labels.extend(region.map(|region| ("region".to_owned(), (*region).to_owned())));
+            };
+            fleet.facts(cluster, source, edit, Vec::new());
+        }
         12 => {
             let mut half = observed(&named, health, "is not ready");
             if let HalfBody::Observed(body) = &mut half.body {
@@ -67,6 +74,11 @@ pub(super) fn disturb(fleet: &SampleFleet, random: &mut fastrand::Rng) {
         }
         _ => fleet.pass(random.u64(..40)),
     }
+}
+
+/// Returns a filter for the clusters with the label `region=eu`.
+fn in_eu() -> AppFilter {
+    AppFilter { cluster_labels: Some("region=eu".parse().unwrap()), ..AppFilter::default() }
 }
 
 fn rows(view: &FleetView) -> Vec<AppRow> {
@@ -158,7 +170,7 @@ fn followed_view_answers_as_one_that_is_made_anew() {
             fleet.pass(random.u64(..3) * 20);
             let view = fleet.index.view();
             let anew = FleetView::new(Arc::clone(view.fleet()), view.moment());
-            let mut filters = vec![AppFilter::default()];
+            let mut filters = vec![AppFilter::default(), in_eu()];
             for name in CLUSTERS.into_iter().chain(["blue", "green", "prod", "none"]) {
                 let called: BTreeSet<Place> = view.called(name).collect();
                 let named = view.fleet().all().filter(|(_, cluster)| anew.is_called(cluster, name));
@@ -222,6 +234,19 @@ fn pages_hold_every_app_once_in_the_order_asked_for() {
                 assert_eq!(found, expected, "seed {seed}, {sort:?}");
             }
         }
+        let labelled: BTreeMap<String, Option<String>> = view
+            .fleet()
+            .all()
+            .map(|(_, it)| (view.name(it).to_owned(), view.labels(it).unwrap().get("region").cloned()))
+            .collect();
+        let region = |row: &AppRow| labelled.get(&row.cluster).cloned().flatten().unwrap_or_default();
+        let expected: Vec<AppRow> = all.iter().filter(|row| region(row) == "eu").cloned().collect();
+        assert_eq!(pages(&view, &in_eu(), None), expected, "seed {seed}");
+        let mut counted: BTreeMap<String, usize> = BTreeMap::new();
+        all.iter().for_each(|row| *counted.entry(region(row)).or_default() += 1);
+        let groups = view.groups(&AppFilter::default(), &GroupBy::ClusterLabel("region".to_owned()));
+        let groups: BTreeMap<String, usize> = groups.into_iter().map(|it| (it.group, it.apps)).collect();
+        assert_eq!(groups, counted, "seed {seed}");
         let filters: [(AppFilter, Admits); 7] = [
             (AppFilter { status: Some("Failed,Unknown".parse().unwrap()), ..AppFilter::default() }, |row| {
                 matches!(row.effective, Status::Failed | Status::Unknown)
@@ -395,11 +420,11 @@ fn groups_count_the_apps_of_each_value() {
         SampleFleet::new().with("eu-1", &[("a/web", Status::Failed, "x"), ("b/db", Status::Current, "")]);
     fleet.pass(46);
     let fleet = fleet.with("us-1", &[("a/web", Status::InProgress, "x")]);
-    let groups = fleet.index.view().groups(&AppFilter::default(), GroupBy::Namespace);
+    let groups = fleet.index.view().groups(&AppFilter::default(), &GroupBy::Namespace);
     let told: Vec<_> = groups.iter().map(|it| (&*it.group, it.apps, it.worst, it.stale)).collect();
     assert_eq!(told, [("a", 2, Some(Status::InProgress), 1), ("b", 1, None, 1)]);
     for (_, by) in GroupBy::ALL {
-        let groups = fleet.index.view().groups(&AppFilter::default(), by);
+        let groups = fleet.index.view().groups(&AppFilter::default(), &by);
         assert_eq!(groups.iter().map(|group| group.apps).sum::<usize>(), 3, "{by:?}");
     }
 }
@@ -458,6 +483,7 @@ fn watched_page_equals_a_page_that_is_computed_anew() {
         AppFilter { status: Some("!Ready".parse().unwrap()), ..AppFilter::default() },
         AppFilter { text: "eb".to_owned(), sync: Some("!Failed".parse().unwrap()), ..AppFilter::default() },
         AppFilter { clusters: vec!["eu-1".to_owned(), "us-2".to_owned()], ..AppFilter::default() },
+        in_eu(),
     ];
     let sorts = [
         None,

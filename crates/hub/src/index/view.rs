@@ -1,6 +1,6 @@
 //! A fleet at one moment: the freshness of its clusters, and the rows that follow from it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -264,8 +264,8 @@ impl FleetView {
         places.iter().copied().filter(is_turned).collect()
     }
 
-    /// Returns true if the cluster at any of `places`, which both views have, has another name or other aliases than in
-    /// `old`.
+    /// Returns true if the cluster at any of `places`, which both views have, has another name, or other aliases or labels,
+    /// than in `old`.
     pub(crate) fn is_renamed(&self, old: &FleetView, places: &[Place]) -> bool {
         let both = |place: &Place| self.fleet.cluster(*place).zip(old.fleet.cluster(*place));
         places.iter().filter_map(both).any(|(cluster, before)| {
@@ -273,11 +273,12 @@ impl FleetView {
                 return false;
             }
             let (own, before) = (self.speaker(cluster), old.speaker(before));
-            let names = |source: Option<&PublishedSource>| {
-                source.map(|source| (source.facts.name.clone(), source.facts.aliases.clone()))
+            let called = |source: Option<&'_ PublishedSource>| {
+                let facts = source.map(|source| &*source.facts);
+                facts.map(|it| (it.name.clone(), it.aliases.clone(), it.labels.clone()))
             };
             let is_same = own.zip(before).is_some_and(|(own, before)| Arc::ptr_eq(&own.facts, &before.facts));
-            !is_same && names(own) != names(before)
+            !is_same && called(own) != called(before)
         })
     }
 
@@ -386,6 +387,11 @@ impl FleetView {
     /// Returns the name of a cluster by its best source; empty if that reported none.
     pub(crate) fn name<'c>(&self, cluster: &'c PublishedCluster) -> &'c str {
         self.speaker(cluster).map_or("", |source| &source.facts.name)
+    }
+
+    /// Returns the labels of a cluster by its best source; `None` if it has no source.
+    pub(crate) fn labels<'c>(&self, cluster: &'c PublishedCluster) -> Option<&'c BTreeMap<String, String>> {
+        self.speaker(cluster).map(|source| &source.facts.labels)
     }
 
     /// Returns true if a cluster has the identity `name`, or, by its best source, the name or an alias `name`.

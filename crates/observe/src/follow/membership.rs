@@ -77,6 +77,8 @@ impl FleetWatcher {
         };
         feeds.renew((**context).clone());
         following.member = member.clone();
+        let known = self.fleet.snapshots.iter_mut().find(|snapshot| snapshot.name() == member.name);
+        known.into_iter().for_each(|snapshot| snapshot.set_labels(context.labels().clone()));
         true
     }
 

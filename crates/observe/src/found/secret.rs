@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use taffrail_apps::{ClusterSecret, ClusterSecretTool, Read, Target};
+use taffrail_apps::{ClusterSecret, ClusterSecretTool, Read, Target, cluster_labels};
 use taffrail_cluster::{
     AddressGuard, ArgoClusterSecret, Cluster, Context, MAX_SECRET_KUBECONFIG_BYTES, ReadError, Reason,
     SecretCluster, SecretClusterError,
@@ -22,8 +22,8 @@ pub(super) enum SecretRead {
     Absent,
     /// The Secret names the cluster that contains it.
     Home,
-    /// The Secret names another cluster. The fingerprint is a hash of the values that name it: the kubeconfig, or Argo
-    /// CD's server and config.
+    /// The Secret names another cluster, whose context has its labels. The fingerprint is a hash of these and of the
+    /// values that name it: the kubeconfig, or Argo CD's server and config.
     Other { context: Box<Context>, fingerprint: u64 },
     /// The Secret cannot be used, or names a cluster to which Taffrail does not connect.
     Refused(Failure),
@@ -83,13 +83,17 @@ fn named(
     let unusable = |what: String| SecretClusterError::Unusable(what);
     let object = Object::new(document.root()).map_err(|error| unusable(error.to_string()))?;
     let value = |key: &str| decoded(&object, key);
+    let labels = match secret.tool {
+        ClusterSecretTool::ArgoCd | ClusterSecretTool::Flux => cluster_labels(&object),
+        ClusterSecretTool::ClusterApi => secret.labels.clone(),
+    };
     let (cluster, fingerprint) = match secret.tool {
         ClusterSecretTool::ArgoCd => {
             let server = value("server")?.unwrap_or_default();
             let server = String::from_utf8(server)
                 .map_err(|_| unusable("the key server of the Secret is not text".to_owned()))?;
             let config = value("config")?.unwrap_or_default();
-            let fingerprint = hasher.hash_one((&server, &config));
+            let fingerprint = hasher.hash_one((&server, &config, &labels));
             let named = ArgoClusterSecret { server: &server, config: &config };
             (named.cluster(&secret.name, guard)?, fingerprint)
         }
@@ -105,11 +109,13 @@ fn named(
                 return Err(unusable(format!("the Secret has no key {}", secret.keys.join(" or "))));
             };
             let cluster = SecretCluster::from_kubeconfig(&secret.name, &kubeconfig, guard)?;
-            (cluster, hasher.hash_one(&kubeconfig))
+            (cluster, hasher.hash_one((&kubeconfig, &labels)))
         }
     };
     Ok(match cluster {
-        SecretCluster::Other(context) => SecretRead::Other { context, fingerprint },
+        SecretCluster::Other(context) => {
+            SecretRead::Other { context: Box::new(context.with_labels(labels)), fingerprint }
+        }
         SecretCluster::Home => SecretRead::Home,
         // A sort that this version does not know.
         _ => SecretRead::Absent,

@@ -82,6 +82,8 @@ impl FleetTeller {
     /// until they were read, and forgets those of an earlier run that no Secret names any more.
     pub(super) fn set_found(&mut self, changes: MemberChanges, streams: &mut ReportStreams) {
         let MemberChanges { found, restarted, complete } = changes;
+        // Labels may be others.
+        self.facts_at = None;
         for (home, names) in complete {
             let is_gone = |name: &str| home_of_found(name) == Some(&*home) && !names.contains(name);
             self.earlier.retain(|name, id| {

@@ -181,6 +181,7 @@ fn filter(arguments: &FilterArguments) -> Filter {
         suspended: arguments.suspended,
         labels: arguments.selector.clone(),
         clusters: arguments.cluster.clone(),
+        cluster_labels: arguments.cluster_selector.clone(),
         kinds: arguments.kind.clone(),
         images: arguments.image.clone(),
         namespaces: arguments.in_namespace.clone(),
@@ -499,6 +500,7 @@ const SPARE_OF_APPS: &[&str] =
 const SPARE_OF_CLUSTERS: &[&str] = &[
     "ID",
     "ALIASES",
+    "LABELS",
     "RECEIVED",
     "REQUESTS",
     "READ",

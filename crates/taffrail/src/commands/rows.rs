@@ -131,10 +131,12 @@ impl ListRow for ClusterRow {
 
     fn cells(&self, now: Timestamp, _: bool, _: &Namesakes<'_>) -> Row {
         let observed = self.freshness.observed_at.map(|at| at.to_string());
+        let labels: Vec<String> = self.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let mut row = BTreeMap::from([
             ("CLUSTER", Cell::new(&self.name)),
             ("ID", Cell::new(self.id.as_deref().unwrap_or_default())),
             ("ALIASES", Cell::new(self.aliases.join(","))),
+            ("LABELS", Cell::new(labels.join(","))),
             ("STATUS", Cell::styled(self.words(), cluster_style(self))),
             ("APPS", Cell::new(format!("{}/{}", self.counts.current.min(self.ready()), self.apps))),
             ("VERSION", Cell::new(self.version.as_deref().unwrap_or_default())),
@@ -309,7 +311,7 @@ pub(super) const OF_READING: [&str; 6] =
 pub(super) fn cluster_columns(wide: bool) -> Vec<&'static str> {
     if wide {
         [
-            &["CLUSTER", "ID", "ALIASES", "STATUS", "APPS", "VERSION", "OBSERVED"],
+            &["CLUSTER", "ID", "ALIASES", "LABELS", "STATUS", "APPS", "VERSION", "OBSERVED"],
             &OF_READING[..],
             &["MESSAGE"],
         ]

@@ -217,6 +217,21 @@ pub(super) fn sample() -> Answer {
     ask_all(&both, &["get", "resources", "-o", "json"])
 }
 
+/// The list of clusters in JSON that has a cluster with labels, which does not answer.
+pub(super) fn labelled() -> Answer {
+    let extension = "user: dark, extensions: [{name: taffrail.dev/labels, extension: {region: eu}}]";
+    let kubeconfig = kubeconfig(&[("dark", "http://127.0.0.1:1")]).replace("user: dark", extension);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config");
+    fs::write(&file, kubeconfig).unwrap();
+    taffrail(&["get", "clusters", "-o", "json", "--kubeconfig", file.to_str().unwrap()], "")
+}
+
+#[test]
+fn a_cluster_that_does_not_answer_has_the_labels_of_its_context() {
+    assert_eq!(labelled().json()["items"][0]["labels"], json!({"region": "eu"}));
+}
+
 #[test]
 fn silence_of_a_cluster_precedes_its_apps_problems() {
     let (_served, _folder, both) = hub_and_dark();

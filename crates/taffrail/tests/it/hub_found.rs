@@ -407,3 +407,82 @@ fn of_very_many_secrets_1000_are_followed_and_the_others_told() {
         "error: home: of the Secrets in namespace argocd that name clusters, 1 are left out: the clusters of 1000 Secrets are followed, of each namespace in turn"
     );
 }
+
+#[test]
+fn clusters_are_selected_and_counted_by_the_labels_of_their_secrets() {
+    let stage = Stage::new();
+    let home = &stage.home;
+    let [east, west, north] = ["east", "west", "north"].map(|name| stage.cluster(name));
+    let labelled = |region: &str| {
+        let mut secret = argo_secret_of("edge", &east, &east.admin());
+        secret["metadata"]["labels"]["region"] = region.into();
+        home.apply(secret).unwrap();
+    };
+    labelled("eu");
+    let mut of_flux = secret("team", "west", &[("value", &west.kubeconfig())]);
+    of_flux["metadata"]["labels"] = json!({"region": "us"});
+    home.apply(of_flux).unwrap();
+    home.apply(kustomization("apps", "west")).unwrap();
+    let machine = |region: &str| {
+        home.apply(json!({"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster",
+            "metadata": {"namespace": "fleet", "name": "north", "labels": {"region": region}}}))
+            .unwrap();
+    };
+    home.apply(secret("fleet", "north-kubeconfig", &[("value", &north.kubeconfig())])).unwrap();
+    machine("eu");
+
+    let hub = stage.hub(&[]);
+    // In the view of the command, and in that of the HTTP API.
+    let names_of = |list: &Value, field: &str| -> Vec<String> {
+        let items = list["items"].as_array().cloned().unwrap_or_default();
+        items.iter().filter_map(|row| Some(row[field].as_str()?.to_owned())).collect()
+    };
+    let until = |selector: &str, expected: &[&str]| {
+        let view = ["get", "clusters", "-o", "json", "--cluster-selector", selector];
+        let parsed = |answer: &Answer| serde_json::from_str::<Value>(&answer.stdout).unwrap_or_default();
+        let (answer, _) = shown(&hub, &view, |answer| names_of(&parsed(answer), "name") == expected);
+        assert_eq!(names_of(&parsed(&answer), "name"), expected, "{selector}: {}", answer.stdout);
+        let path = format!("/api/v1/clusters?sort=name&cluster-selector={selector}");
+        let began = Instant::now();
+        while names_of(&hub.0.list(&path), "name") != expected {
+            assert!(began.elapsed() < SHOWN, "{selector}: {:#}", hub.0.list(&path));
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+    until("region=eu", &["home/argocd/edge", "home/fleet/north"]);
+    until("region=us", &["home/team/west"]);
+    until("!region", &["home"]);
+    until_apps(&hub, "home/argocd/edge", &["of-east"]);
+    until_apps(&hub, "home/fleet/north", &["of-north"]);
+    until_apps(&hub, "home/team/west", &["of-west"]);
+    let (answer, _) =
+        shown(&hub, &["get", "apps", "-o", "name", "--cluster-selector", "region=eu"], |_| true);
+    assert_eq!(
+        answer.stdout,
+        "home/argocd/edge/label/default/of-east\nhome/fleet/north/label/default/of-north\n"
+    );
+    // Where the Kustomization delivers to is known once its Secret was read.
+    let began = Instant::now();
+    loop {
+        let groups = hub.0.list("/api/v1/apps?group-by=cluster-label:region");
+        let items = groups["items"].as_array().unwrap().iter();
+        let counted: Vec<String> = items.map(|it| format!("{} {}", it["group"], it["apps"])).collect();
+        if counted == ["\"eu\" 2", "\"us\" 2"] {
+            break;
+        }
+        assert!(began.elapsed() < SHOWN, "{groups:#}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let asked = hub.0.list("/api/v1/apps?cluster-selector=region%3Deu");
+    assert_eq!(names_of(&asked, "name"), ["of-east", "of-north"]);
+    let labels = hub.0.list("/api/v1/clusters?cluster=home/argocd/edge");
+    assert_eq!(labels["items"][0]["labels"], json!({"region": "eu"}), "{labels:#}");
+
+    // Labels change without a new connection; none of the credentials did.
+    let before = transitions(&hub.0);
+    labelled("ap");
+    machine("ap");
+    until("region=ap", &["home/argocd/edge", "home/fleet/north"]);
+    until("region=eu", &[]);
+    assert_eq!(transitions(&hub.0), before);
+}

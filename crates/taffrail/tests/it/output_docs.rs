@@ -48,6 +48,9 @@ impl Page {
             }
             ("text", Value::String(_)) | ("number", Value::Number(_)) | ("truth", Value::Bool(_)) => {}
             ("JSON", _) => {}
+            ("map of text", Value::Object(fields)) => {
+                assert!(fields.values().all(Value::is_string), "{place}")
+            }
             ("time", Value::String(text)) => {
                 assert!(text.ends_with('Z') && text.contains('T'), "{place}: {text}")
             }
@@ -144,6 +147,11 @@ fn faults(root: &Value, schema: &Value, value: &Value, place: &str) -> Vec<Strin
                 let fields = of.as_object().unwrap().iter();
                 let given = fields.filter_map(|(name, of)| Some((name, of, value.get(name)?)));
                 given.flat_map(|(name, of, it)| faults(root, of, it, &format!("{place}/{name}"))).collect()
+            }
+            // Our schemas have no fields of their own beside these.
+            "additionalProperties" => {
+                let fields = value.as_object().into_iter().flatten();
+                fields.flat_map(|(name, it)| faults(root, of, it, &format!("{place}/{name}"))).collect()
             }
             "required" => {
                 let names = of.as_array().unwrap().iter().map(|name| name.as_str().unwrap());
@@ -260,6 +268,7 @@ fn every_field_is_documented_and_every_documented_field_is_met() {
     super::history::samples().into_iter().for_each(&mut compare);
     compare(super::orphans::sample());
     compare(super::bad_clusters::sample());
+    compare(super::bad_clusters::labelled());
     let partly = ["--from", "-", "--from", "nowhere.yaml", "-o", "json"];
     for question in
         [&["get", "resources", "--image", "acme"][..], &["explain", "pod/p"], &["explain", "pod/p", "rs/web"]]

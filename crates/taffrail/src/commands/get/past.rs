@@ -116,6 +116,7 @@ fn is_asked_only_by_name(arguments: &GetArguments) -> bool {
         && filters.sync.is_none()
         && filters.delivery.is_empty()
         && filters.cluster.is_empty()
+        && filters.cluster_selector.is_none()
         && arguments.namespace.is_none()
 }
 
@@ -130,6 +131,7 @@ fn query(arguments: &GetArguments, at: Timestamp) -> String {
     add("namespace", arguments.namespace.clone());
     filters.delivery.iter().for_each(|it| add("delivery", Some(it.to_string())));
     filters.cluster.iter().for_each(|it| add("cluster", Some(it.clone())));
+    add("cluster-selector", filters.cluster_selector.as_ref().map(ToString::to_string));
     for name in &arguments.name {
         let full = name.full_name();
         add(

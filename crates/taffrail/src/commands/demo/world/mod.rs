@@ -202,8 +202,12 @@ impl World {
         self.fleet.advance(behind.saturating_sub(self.skip));
     }
 
-    /// Returns the text of a kubeconfig with a context for each cluster.
+    /// Returns the text of a kubeconfig with a context for each cluster, labelled with its region.
     pub(super) fn kubeconfig(&self) -> String {
-        Cluster::kubeconfig_of(&self.clusters)
+        let region = |region: &String| region.to_lowercase().replace(' ', "-");
+        let labels = self.regions.iter().map(|it| BTreeMap::from([("region".to_owned(), region(it))]));
+        let labels: Vec<_> = labels.collect();
+        let labelled: Vec<_> = self.clusters.iter().zip(&labels).collect();
+        Cluster::labelled_kubeconfig(&labelled)
     }
 }
