@@ -1,4 +1,4 @@
-// Written by `npm run build` in web/. Digest of the sources: 601a7091a84a218d77c64ed6556c0deb3652f1396c123799a47e37754f23d826
+// Written by `npm run build` in web/. Digest of the sources: 368edefb1a896630a4e00018be81a119345a8ac6cc69b874c8804062f88b0c2d
 &[
     PageFile { path: "/assets/AppPage-BUKQ7b36.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("assets-AppPage-BUKQ7b36.js.gz") },
     PageFile { path: "/assets/Events-0uWI3Clb.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("assets-Events-0uWI3Clb.js.gz") },
