@@ -54,6 +54,7 @@ const VIEWS = () => ({
   apps: ["/apps", "[role=grid] [role=row][data-index]"],
   "apps-filtered": ["/apps?delivery=helm&delivery=label&status=Ready", "[role=grid] [role=row][data-index]"],
   "apps-grouped": ["/apps?group-by=key", "[role=grid] [role=row][data-index]"],
+  "apps-by-region": ["/apps?group-by=cluster-label:region", "[role=grid] [role=row][data-index] a"],
   "apps-none": ["/apps?text=no-app-has-this&status=Failed", ".note-action .button"],
   clusters: ["/clusters", "[role=grid] [role=row][data-index]"],
   cluster: ["/clusters?open=eu-1", ".drawer .facts"],
@@ -105,6 +106,24 @@ test("without a session the page says which command to run", { skip }, async () 
   await page.getByText("This session has ended.").waitFor();
   await page.getByText("taffrail ui").waitFor();
   await page.screenshot({ path: `${PICTURES}session-ended-wide-light.png` });
+  await context.close();
+  assert.deepEqual(faults, []);
+});
+
+test("apps are grouped by a label of their clusters, and a group opens its apps", { skip }, async () => {
+  const { page, context, faults } = await open("/apps");
+  await page.getByRole("button", { name: "Group" }).click();
+  await page.getByRole("menuitemradio", { name: "Cluster region" }).click();
+  await page.waitForURL(/group-by=cluster-label(:|%3A)region/);
+  const groups = page.locator("[role=row][data-index]");
+  await until(async () => (await groups.count()) === 3, "three regions");
+  await page.getByRole("link", { name: "europe" }).click();
+  await page.waitForURL(/cluster-selector=region(=|%3D)europe/);
+  await page.waitForSelector("[role=row][data-index]");
+  const { total } = await ask("apps?cluster-selector=region%3Deurope&limit=1");
+  await page.getByText(new RegExp(`^${total} of [0-9,]+ apps match`)).waitFor();
+  await page.getByRole("button", { name: "Remove the filter Cluster labels region=europe" }).click();
+  await page.waitForURL((url) => !url.search.includes("cluster-selector"));
   await context.close();
   assert.deepEqual(faults, []);
 });

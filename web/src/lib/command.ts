@@ -23,6 +23,7 @@ export function listFlags(filters: Record<string, readonly string[]>): string[] 
     ...flag("--sync", "sync"),
     ...flag("--delivery", "delivery"),
     ...flag("--cluster", "cluster"),
+    ...flag("--cluster-selector", "cluster-selector"),
     ...flag("-n", "namespace"),
     ...flag("--selector", "selector"),
     ...(filters["suspended"]?.length ? ["--suspended"] : []),

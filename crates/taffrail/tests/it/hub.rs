@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -31,7 +31,11 @@ impl Hub {
     /// Starts a hub of so many clusters of a kubeconfig, which listens at `listen`.
     pub(super) fn serving(kubeconfig: &str, clusters: usize, listen: &str, more: &[&str]) -> Hub {
         let arguments = ["hub", "serve", "--all-contexts", "--kubeconfig", kubeconfig, "--listen", listen];
-        let mut command = command(&[&arguments, more].concat());
+        Hub::started(command(&[&arguments, more].concat()), clusters)
+    }
+
+    /// Runs a command that becomes a hub of so many clusters.
+    pub(super) fn started(mut command: Command, clusters: usize) -> Hub {
         let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut line = || lines.next().unwrap().unwrap();
@@ -51,6 +55,10 @@ impl Hub {
         Hub { child, address, token }
     }
 
+    pub(super) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Returns the URL of the hub, without its token.
     pub(super) fn url(&self) -> String {
         format!("http://{}", self.address)
@@ -61,7 +69,7 @@ impl Hub {
     }
 
     /// Returns the status and the body of the answer to `GET path`, sent with these headers.
-    fn get(&self, path: &str, headers: &str) -> (u16, String) {
+    pub(super) fn get(&self, path: &str, headers: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let request =
             format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n{headers}\r\n", self.address);

@@ -28,6 +28,8 @@ mod golden;
 mod history;
 mod hostile;
 mod hub;
+#[cfg(target_os = "linux")]
+mod hub_disk;
 mod hub_found;
 mod hub_logs;
 mod logs;

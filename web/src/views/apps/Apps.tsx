@@ -10,7 +10,7 @@ import { ViewCommand } from "../../parts/Notes";
 import { Refused } from "../../parts/Refused";
 import { AppTable } from "./AppTable";
 import { FilterBar } from "./FilterBar";
-import { FILTER_WORDS, type FilterName, type Filters, GROUPS, readFilters, SORTS, toParams } from "./filters";
+import { FILTER_WORDS, type FilterName, type Filters, GROUPS, groupTitle, labelGroup, readFilters, SORTS, toParams } from "./filters";
 import { Groups } from "./Groups";
 
 /** The filters of the address, without those that the hub refused, which are named instead. */
@@ -32,10 +32,10 @@ function createFilters() {
 export function Apps() {
   const { all, filters, refused, refuse } = createFilters();
   const known = (name: string, words: object) => { const value = param(name); return value !== undefined && value in words ? value : undefined; };
-  const groupBy = () => known("group-by", GROUPS);
+  const groupBy = () => { const value = param("group-by"); return value !== undefined && groupTitle(value) ? value : undefined; };
   const sort = () => known("sort", SORTS) ?? "status";
   const unknown = () => [
-    ...(param("group-by") && !groupBy() ? [{ name: "group-by", title: "The grouping", why: `'${param("group-by")}' is not one; use one of ${Object.keys(GROUPS).join(", ")}` }] : []),
+    ...(param("group-by") && !groupBy() ? [{ name: "group-by", title: "The grouping", why: `'${param("group-by")}' is not one; use one of ${Object.keys(GROUPS).join(", ")}, or ${labelGroup("LABEL")}` }] : []),
     ...(param("sort") && param("sort") !== sort() ? [{ name: "sort", title: "The order", why: `'${param("sort")}' is not one; use one of ${Object.keys(SORTS).join(", ")}` }] : []),
     ...refused().map(({ name, why }) => ({ name, title: `The filter ${FILTER_WORDS[name]}`, why })),
   ];

@@ -10,7 +10,7 @@ import { AXES, DELIVERY_IDS, deliveryWord, STATUSES, statusWord, SYNC_STATES } f
 import { Glyph } from "../../parts/Glyph";
 import { Icon } from "../../parts/Icon";
 import { type Choice, Menu } from "../../parts/Menu";
-import { type FilterName, type Filters, GROUPS, SORTS, toAddress, toParams } from "./filters";
+import { FILTER_WORDS, type FilterName, type Filters, GROUPS, groupTitle, labelGroup, SORTS, toAddress, toParams } from "./filters";
 
 const TYPED_FOR = 200;
 const MOST_CHOICES = 200;
@@ -55,8 +55,8 @@ export function FilterBar(props: { filters: Filters; isPlain?: boolean }) {
       <Facet name="delivery" label="Delivery" filters={props.filters} toggle={toggle} fixed={DELIVERY_IDS} word={deliveryWord} group="delivery" />
       <Facet name="cluster" label="Cluster" filters={props.filters} toggle={toggle} group="cluster" />
       <Facet name="namespace" label="Namespace" filters={props.filters} toggle={toggle} group="namespace" />
-      <For each={["name", "selector", "suspended"] as const}>
-        {(name) => <For each={values(name)}>{(value) => <Active label={name === "suspended" ? "" : name} value={name === "suspended" ? "suspended" : value} remove={() => toggle(name, value)} />}</For>}
+      <For each={["name", "selector", "cluster-selector", "suspended"] as const}>
+        {(name) => <For each={values(name)}>{(value) => <Active label={name === "suspended" ? "" : FILTER_WORDS[name]} value={name === "suspended" ? "suspended" : value} remove={() => toggle(name, value)} />}</For>}
       </For>
       <Show when={Object.keys(props.filters).length}>
         <button type="button" class="plain link" onClick={() => go(withQuery(Object.fromEntries(Object.keys(props.filters).map((name) => [name, undefined]))))}>Clear</button>
@@ -66,13 +66,27 @@ export function FilterBar(props: { filters: Filters; isPlain?: boolean }) {
   );
 }
 
+/** More clusters than this are not searched for labels. */
+const MOST_LABELLED = 500;
+
 function Arrange() {
+  const [labels, setLabels] = createSignal<string[]>([]);
+  async function read() {
+    const clusters = await hub.clusters({ limit: MOST_LABELLED }).catch(() => undefined);
+    setLabels([...new Set(clusters?.items.flatMap((one) => Object.keys(one.labels ?? {})))].sort());
+  }
+  const groupBy = () => param("group-by");
+  const choices = () => {
+    const chosen = groupBy() && !(groupBy() as string in GROUPS) ? [groupBy() as string] : [];
+    const all = [...Object.keys(GROUPS), ...new Set([...labels().map(labelGroup), ...chosen])];
+    return all.map((value) => ({ value, label: groupTitle(value) ?? value }));
+  };
   return (
     <>
       <span class="grow" />
-      <Menu label="Group" isSingle chosen={param("group-by") ? [param("group-by") ?? ""] : []} choices={Object.entries(GROUPS).map(([value, label]) => ({ value, label }))}
-        choose={(value) => go(withQuery({ "group-by": param("group-by") === value ? undefined : value }))} />
-      <Show when={!param("group-by")}>
+      <Menu label="Group" isSingle chosen={groupBy() ? [groupBy() ?? ""] : []} choices={choices()} onOpen={() => void read()}
+        choose={(value) => go(withQuery({ "group-by": groupBy() === value ? undefined : value }))} />
+      <Show when={!groupBy()}>
         <Menu label="Sort" isSingle isQuiet={!param("sort")} chosen={[param("sort") ?? "status"]} choices={Object.entries(SORTS).map(([value, label]) => ({ value, label }))}
           choose={(value) => go(withQuery({ sort: value === "status" ? undefined : value }))} />
       </Show>

@@ -13,7 +13,7 @@ import { Moved } from "../../parts/Moved";
 import { Cell, Grid } from "../../parts/Grid";
 import { ErrorNote, ListFoot, Loading } from "../../parts/Notes";
 import { Key, Text } from "../../parts/Text";
-import { type Filters, groupFilter, GROUPS, toParams } from "./filters";
+import { type Filters, groupFilter, groupTitle, toParams } from "./filters";
 import { NoneFound } from "./NoneFound";
 
 const PAGE = 200;
@@ -28,7 +28,7 @@ export function Groups(props: { by: string; filters: Filters; refuse: (name: str
   }, { every: 1000 });
   createEffect(on(list.error, (error) => error?.parameter && error.parameter !== "group-by" && props.refuse(error.parameter, error.message)));
   const at = (index: number) => list.rows[list.order()[index] ?? ""];
-  const title = () => GROUPS[props.by as keyof typeof GROUPS] ?? props.by;
+  const title = () => groupTitle(props.by) ?? props.by;
   const word = (group: string) =>
     group === "" ? `no ${title().toLowerCase()}` : props.by === "delivery" ? deliveryWord(group) : props.by === "status" ? statusWord(group as Status) : group;
   const label = (group: string) => (props.by === "key" && group ? <Key value={group} /> : <span class="clip strong"><Text value={word(group)} /></span>);
