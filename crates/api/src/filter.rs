@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{
-    App, AppList, Axis, Delivery, Objects, Problem, Resource, SyncState, UnknownSyncState, members,
+    App, AppList, Axis, Delivery, FleetMember, Objects, Problem, Resource, SyncState, UnknownSyncState,
+    members,
 };
 use taffrail_object::json::Value;
 use taffrail_object::kinds::names_kind;
@@ -179,7 +180,7 @@ pub struct Filter {
     /// Names or aliases of the clusters whose rows are kept (of apps and objects the target cluster); empty for all.
     pub clusters: Vec<String>,
     /// The selector for the labels of these clusters; `None` for any.
-    #[serde(with = "as_text::option")]
+    #[serde(with = "as_text::option", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub cluster_labels: Option<LabelSelector>,
     /// Names of the kinds of which objects are kept, as users write them (`Deployment`, `deploy`, `deployments.apps`),
@@ -195,8 +196,9 @@ impl Filter {
     /// Removes from `list` the apps that do not match (ignoring the conditions about status, kinds and images), and the
     /// errors of clusters that do not match. `clusters` hold the objects with the labels.
     pub fn apps(&self, list: &mut AppList, clusters: &[&dyn Objects]) {
-        list.apps.retain(|app| self.admits_app(app, clusters));
-        list.errors.retain(|error| self.admits_cluster(&error.cluster, clusters));
+        let admitted = self.admitted(clusters);
+        list.apps.retain(|app| admitted.has(&app.app.target) && self.admits_app(app, clusters));
+        list.errors.retain(|error| admitted.has(&error.cluster));
     }
 
     /// Removes from `list` the apps that do not match the status filter.
@@ -264,14 +266,16 @@ impl Filter {
         self.clusters.is_empty() || self.clusters.iter().any(|wanted| wanted == name)
     }
 
-    /// Returns true if the filter admits the first name of a cluster and its labels; one that is not among `clusters`
-    /// has no labels.
-    fn admits_cluster(&self, name: &str, clusters: &[&dyn Objects]) -> bool {
-        let has_labels = |selector: &LabelSelector| match of_name(clusters, name) {
-            Some(cluster) => selector.matches_map(cluster.labels()),
-            None => selector.matches_map(&BTreeMap::new()),
-        };
-        self.admits_name(name) && self.cluster_labels.as_ref().is_none_or(has_labels)
+    /// Returns the names of those of `clusters` whose rows are kept, and which others are.
+    pub(crate) fn admitted(&self, clusters: &[&dyn Objects]) -> AdmittedClusters<'_> {
+        let labelled = self.cluster_labels.as_ref().map(|selector| {
+            let known = members(clusters).into_iter();
+            let name = |member: FleetMember<'_>| (member.objects.name().to_owned(), member.labels);
+            let admits = |labels: BTreeMap<String, String>| selector.matches_map(&labels);
+            let known = known.map(name).map(|(name, labels)| (name, admits(labels))).collect();
+            (known, admits(BTreeMap::new()))
+        });
+        AdmittedClusters { filter: self, labelled }
     }
 
     fn admits_namespace(&self, key: &ObjectKey) -> bool {
@@ -294,9 +298,24 @@ impl Filter {
             && (!self.suspended || app.suspended)
             && (self.problems.is_none() || app.problems.iter().any(|problem| self.judges(problem)))
             && self.sync.as_ref().is_none_or(|sync| sync.admits(app))
-            && self.admits_cluster(&app.app.target, clusters)
             && (self.namespaces.is_empty() || app.resources.iter().any(|it| self.admits_namespace(&it.key)))
             && self.labels.as_ref().is_none_or(labels)
+    }
+}
+
+/// The clusters whose rows a filter keeps.
+pub(crate) struct AdmittedClusters<'f> {
+    filter: &'f Filter,
+    /// True for each known cluster, by its first name, whose labels the filter admits, and true if it admits a cluster
+    /// without labels, as an unknown one is; `None` if the filter has no condition about them.
+    labelled: Option<(HashMap<String, bool>, bool)>,
+}
+
+impl AdmittedClusters<'_> {
+    /// Returns true if the rows of the cluster with this first name are kept.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        let has_labels = |(known, other): &(HashMap<String, bool>, bool)| *known.get(name).unwrap_or(other);
+        self.filter.admits_name(name) && self.labelled.as_ref().is_none_or(has_labels)
     }
 }
 

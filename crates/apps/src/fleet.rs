@@ -1,7 +1,7 @@
 //! The clusters that were queried, each once.
 
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ pub struct FleetMember<'a> {
     pub objects: &'a dyn Objects,
     /// The other names by which the user gave the cluster.
     pub aliases: Vec<String>,
+    /// The labels of the cluster under all its names; of two values of a label the one of the first name.
+    pub labels: BTreeMap<String, String>,
     /// The server addresses under all names of the cluster, in the form of [`server_address`].
     servers: Vec<String>,
     /// The name of the first earlier cluster with the same identity, if nothing proves that the two are one; else
@@ -79,9 +81,13 @@ impl<'a> Fleet<'a> {
             if same.is_some() {
                 members[at].servers.extend(servers);
                 members[at].aliases.push(objects.name().to_owned());
+                for (name, value) in objects.labels() {
+                    members[at].labels.entry(name.clone()).or_insert_with(|| value.clone());
+                }
             } else {
                 twins.push(at);
-                members.push(FleetMember { objects, aliases: Vec::new(), servers, twin_of });
+                let labels = objects.labels().clone();
+                members.push(FleetMember { objects, aliases: Vec::new(), labels, servers, twin_of });
             }
         }
         let storages = members.iter().map(|_| OnceCell::new()).collect();

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use taffrail_object::json::Value;
+use taffrail_object::selector::invalid_label;
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::{Observed, Presence, Trust};
 
@@ -34,10 +35,6 @@ const CLUSTER_API_SUFFIX: &str = "-kubeconfig";
 
 /// The maximum number of labels of a cluster, the first by name; an object with more gives no others.
 const MAX_CLUSTER_LABELS: usize = 64;
-
-/// The maximum lengths in bytes of the name of a label, prefix included, and of its value, as the API server checks
-/// them; longer labels are ignored.
-const MAX_LABEL: (usize, usize) = (317, 63);
 
 /// The label by which Argo CD knows its cluster Secrets, which says nothing about the cluster.
 const ARGO_SECRET_TYPE: &str = "argocd.argoproj.io/secret-type";
@@ -68,19 +65,26 @@ pub struct ClusterSecret {
     pub keys: Vec<String>,
     /// The name of the cluster, `HOME/NAMESPACE/BASE`, unique among those of the home.
     pub name: String,
-    /// The [labels](cluster_labels) of the `Cluster` of Cluster API; empty for other tools, whose clusters have those
-    /// of the Secret.
-    pub labels: BTreeMap<String, String>,
+    /// The [labels](cluster_labels) of the Secret, or, for Cluster API, of the `Cluster`; `None` if the home's objects
+    /// do not include that.
+    pub labels: Option<BTreeMap<String, String>>,
+}
+
+impl ClusterSecret {
+    /// Returns true if `other` is the same Secret, used by the same tool in the same way; labels aside.
+    pub fn is_same(&self, other: &ClusterSecret) -> bool {
+        (&self.secret, self.tool, &self.keys, &self.name)
+            == (&other.secret, other.tool, &other.keys, &other.name)
+    }
 }
 
 /// Returns the labels that an object gives to the cluster that it stands for: its own, at most 64, without those that
-/// are longer than the API server allows and without Argo CD's `secret-type`.
+/// the API server would refuse and without Argo CD's `secret-type`.
 pub fn cluster_labels(object: &Object<'_>) -> BTreeMap<String, String> {
     let labels = object.at(&["metadata", "labels"]);
     let pairs = labels.and_then(Value::members).into_iter().flatten();
-    let is_kept = |(name, value): &(String, String)| {
-        name != ARGO_SECRET_TYPE && name.len() <= MAX_LABEL.0 && value.len() <= MAX_LABEL.1
-    };
+    let is_kept =
+        |(name, value): &(String, String)| name != ARGO_SECRET_TYPE && invalid_label(name, value).is_none();
     let mut kept = BTreeMap::new();
     let texts = pairs.filter_map(|(name, value)| Some((name.into_owned(), value.as_str()?.into_owned())));
     for (name, value) in texts.filter(is_kept) {
@@ -201,14 +205,14 @@ fn named(
             }
             ClusterSecretTool::ArgoCd | ClusterSecretTool::Flux => secret.name.clone(),
         };
-        let labels = match tool {
+        let labelled = match tool {
             ClusterSecretTool::ClusterApi => {
-                let cluster = ObjectKeyRef::new(CLUSTER_API_GROUP, "Cluster", &secret.namespace, &base);
-                let cluster = home.get(cluster).present();
-                cluster.map(|observed| cluster_labels(&observed.object)).unwrap_or_default()
+                ObjectKeyRef::new(CLUSTER_API_GROUP, "Cluster", &secret.namespace, &base)
             }
-            ClusterSecretTool::ArgoCd | ClusterSecretTool::Flux => BTreeMap::new(),
+            ClusterSecretTool::ArgoCd | ClusterSecretTool::Flux => secret.as_ref(),
         };
+        let labelled = home.get(labelled).present();
+        let labels = labelled.map(|observed| cluster_labels(&observed.object));
         let home = home.name();
         let mut name = format!("{home}/{}/{base}", secret.namespace);
         if !taken.insert(name.clone()) {

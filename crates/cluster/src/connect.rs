@@ -5,7 +5,7 @@
 //! The first connection is opened separately, before any request: hyper's pool learns the protocol only from an open
 //! connection, and would open one for each of the first requests.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -79,7 +79,6 @@ pub(crate) struct Shared {
     server: String,
     unverified: Option<&'static str>,
     authorities: Option<BTreeSet<Vec<u8>>>,
-    labels: BTreeMap<String, String>,
     protocol: Protocol,
     connecting: Duration,
     compresses: bool,
@@ -171,7 +170,6 @@ impl Cluster {
                 server: context.server(),
                 unverified: context.unverified(),
                 authorities: context.authorities(),
-                labels: context.labels().clone(),
                 protocol,
                 connecting,
                 compresses: !context.config.disable_compression,
@@ -251,11 +249,6 @@ impl Cluster {
     /// Returns the server's address.
     pub fn server(&self) -> &str {
         &self.shared.server
-    }
-
-    /// Returns the labels by which users select the cluster. See [`Context::labels`].
-    pub fn labels(&self) -> &BTreeMap<String, String> {
-        &self.shared.labels
     }
 
     /// Returns the reason why the server's identity is not verified; `None` if it is, or if plain HTTP leads to a

@@ -498,6 +498,12 @@ const MAX_NAME_BYTES: usize = 63;
 /// The maximum length of the prefix of a label's key, in bytes; a longer one is invalid.
 const MAX_PREFIX_BYTES: usize = 253;
 
+/// Checks a label as the API server does; returns the reason, in its words, why the key or the value is invalid, `None`
+/// if both are valid.
+pub fn invalid_label(key: &str, value: &str) -> Option<String> {
+    invalid_key(key).or_else(|| invalid_value(value))
+}
+
 /// Returns the reason a text is not a valid key of a label; `None` if it is.
 fn invalid_key(key: &str) -> Option<String> {
     const NAME: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric \

@@ -288,11 +288,10 @@ fn plan_by_turns(
     reads
 }
 
-/// Returns an empty snapshot of a connected cluster, with its address and labels, and the reason if its server is not verified.
+/// Returns an empty snapshot of a connected cluster, with its address, and the reason if its server is not verified.
 pub(crate) fn begun(name: &str, cluster: &Cluster, now: Timestamp) -> Snapshot {
     let mut snapshot = Snapshot::live(name, now);
     snapshot.add_server(cluster.server());
-    snapshot.set_labels(cluster.labels().clone());
     if let Some(why) = cluster.unverified() {
         snapshot.set_unverified(why);
     }
@@ -432,7 +431,10 @@ async fn connect_and_read(
     match connector.connect().await {
         Err(failure) => (lost(failure), None),
         Ok(cluster) => match read(&connector.member.name, &cluster, asked, now, rules, planning).await {
-            Ok(snapshot) => (snapshot, Some(cluster)),
+            Ok(mut snapshot) => {
+                snapshot.set_labels(connector.member.labels.clone());
+                (snapshot, Some(cluster))
+            }
             Err(failure) => (lost(failure), Some(cluster)),
         },
     }

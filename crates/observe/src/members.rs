@@ -1,5 +1,6 @@
 //! The clusters that are read: contexts of kubeconfigs.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::path::PathBuf;
 
@@ -29,6 +30,8 @@ pub struct Member {
     pub name: String,
     /// The context, or the reason why it cannot be used.
     pub context: Result<Box<Context>, Failure>,
+    /// The labels by which users select the cluster.
+    pub labels: BTreeMap<String, String>,
 }
 
 impl Member {
@@ -45,13 +48,13 @@ impl Member {
         self.lost(Failure { reason, message })
     }
 
-    /// Returns the snapshot of a cluster that does not answer. It contains the address, so that objects that apps
+    /// Returns the snapshot of a cluster that does not answer. It contains the labels and the address, so that objects that apps
     /// of other clusters deliver there are assigned to it.
     pub(crate) fn lost(&self, failure: Failure) -> Snapshot {
         let mut snapshot = Snapshot::lost(&*self.name, failure.reason, failure.message);
+        snapshot.set_labels(self.labels.clone());
         if let Ok(context) = &self.context {
             snapshot.add_server(context.server());
-            snapshot.set_labels(context.labels().clone());
             if let Some(why) = context.unverified() {
                 snapshot.set_unverified(why);
             }
@@ -143,7 +146,8 @@ pub fn members(selection: &ClusterSelection) -> Result<FleetMembers, ObserveErro
     };
     if names.is_empty() {
         let context = kubeconfig.current().map_err(ObserveError::NoCluster)?;
-        let member = Member { name: context.name().to_owned(), context: Ok(proxied(context)) };
+        let (name, labels) = (context.name().to_owned(), kubeconfig.labels(context.name()));
+        let member = Member { name, context: Ok(proxied(context)), labels };
         let problems = problems(&mut kubeconfig, member.warning());
         return Ok(FleetMembers { members: vec![member], problems });
     }
@@ -155,7 +159,8 @@ pub fn members(selection: &ClusterSelection) -> Result<FleetMembers, ObserveErro
         }
         let context = kubeconfig.context(&name).map(proxied);
         let context = context.map_err(|error| Failure::new(error.reason(), &error, error.hint().as_deref()));
-        let member = Member { name, context };
+        let labels = kubeconfig.labels(&name);
+        let member = Member { name, context, labels };
         warnings.extend(member.warning());
         members.push(member);
     }

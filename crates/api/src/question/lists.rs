@@ -243,8 +243,11 @@ impl<T> SelectedApps<T> {
                 filter::sort_apps(&mut list.apps, by);
             }
         }
+        let mut facts = FleetFacts::of(fleet);
+        let admitted = rows.filter.admitted(&clusters);
+        facts.last_observed.retain(|name, _| admitted.has(name));
         let answer = ListAnswer {
-            fleet: FleetFacts::of(fleet),
+            fleet: facts,
             items: Vec::new(),
             left_out: Vec::new(),
             errors: list.errors.clone(),

@@ -66,7 +66,7 @@ impl ClusterReport {
             twin_of: member.twin_of.clone(),
             id: member.identity(),
             version: objects.version().map(str::to_owned),
-            labels: objects.labels().clone(),
+            labels: member.labels.clone(),
             unverified: objects.unverified().map(str::to_owned),
             lost: lost.map(|error| LostCluster { message: error.message.clone(), silence: silence(error) }),
             blind: blind.map(|error| error.message.clone()),

@@ -1,9 +1,11 @@
 //! Names of one cluster: the UID of `kube-system` alone proves nothing, because a copy has it too.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taffrail_apps::{Objects, Renewals, Sameness, Snapshot, apps};
+use taffrail_api::filter::Filter;
+use taffrail_apps::{Objects, Renewals, Sameness, Snapshot, apps, members};
 use taffrail_object::json::OwnedDocument;
 use taffrail_status::ActiveRules;
 
@@ -51,6 +53,25 @@ fn two_clusters() -> Vec<Value> {
 fn a_name_of_the_same_address_is_an_alias() {
     let (one, two) = (cluster("a", ONE, &[]), cluster("b", "https://ONE.example.com:443/", &[]));
     assert_eq!(clusters(&[&one, &two]), one_cluster());
+}
+
+#[test]
+fn a_cluster_with_two_names_has_the_labels_of_both() {
+    let labels = |all: &[(&str, &str)]| -> BTreeMap<String, String> {
+        all.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    };
+    let (mut one, mut two) = (cluster("a", ONE, &[settings("x", "1", "")]), cluster("b", ONE, &[]));
+    one.set_labels(labels(&[("env", "prod")]));
+    two.set_labels(labels(&[("env", "test"), ("region", "eu")]));
+    let all = [&one as &dyn Objects, &two];
+    let found: Vec<_> = members(&all).into_iter().map(|member| member.labels).collect();
+    assert_eq!(found, [labels(&[("env", "prod"), ("region", "eu")])]);
+    for (selector, apps_found) in [("region=eu", 1), ("env=prod", 1), ("env=test", 0), ("!region", 0)] {
+        let filter = Filter { cluster_labels: Some(selector.parse().unwrap()), ..Filter::default() };
+        let mut list = apps(&all, &ActiveRules::default(), NOW);
+        filter.apps(&mut list, &all);
+        assert_eq!(list.apps.len(), apps_found, "{selector}");
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use taffrail_object::selector::invalid_label;
 
 use super::IN_CLUSTER;
 use super::error::KubeconfigError;
@@ -29,6 +30,9 @@ const IN_CLUSTER_SERVER: &str = "https://kubernetes.default.svc";
 /// The name of the extension of a context whose value, a map of texts, has the labels of its cluster.
 const LABELS: &str = "taffrail.dev/labels";
 
+/// The greatest number of labels of a cluster.
+const MAX_LABELS: usize = 64;
+
 /// The settings for connecting to one cluster as one user.
 #[derive(Clone)]
 pub struct Context {
@@ -42,8 +46,6 @@ pub struct Context {
     pub(crate) plugins: Plugins,
     /// The check of each address that is dialled; `None` where the user's own kubeconfig names the server.
     pub(crate) guard: Option<AddressGuard>,
-    /// The labels of the cluster.
-    pub(crate) labels: BTreeMap<String, String>,
 }
 
 // The configuration contains credentials.
@@ -65,18 +67,6 @@ impl Context {
     /// Returns the default namespace of commands: the context's own, or `default`.
     pub fn namespace(&self) -> &str {
         &self.namespace
-    }
-
-    /// Returns the labels by which users select the cluster: those of the context's extension `taffrail.dev/labels`, or
-    /// those given to [`Context::with_labels`].
-    pub fn labels(&self) -> &BTreeMap<String, String> {
-        &self.labels
-    }
-
-    /// Replaces the labels of the cluster.
-    #[must_use]
-    pub fn with_labels(self, labels: BTreeMap<String, String>) -> Context {
-        Context { labels, ..self }
     }
 
     /// Returns the server's address as scheme, host, port and path, without user information.
@@ -215,15 +205,25 @@ impl EntryPlace<'_> {
     }
 
     /// Returns the labels that the entry, of a context, gives to its cluster by the extension [`LABELS`]; none without
-    /// it. Fails if their value is not a map of texts.
+    /// it. Fails if their value is not a map of valid labels, or has more than [`MAX_LABELS`].
     pub(super) fn labels(&self) -> Result<BTreeMap<String, String>, KubeconfigError> {
         let extensions = self.entry.body.get("extensions").and_then(Value::as_array);
         let is_own = |extension: &&Value| extension.get("name").and_then(Value::as_str) == Some(LABELS);
         let own = extensions.and_then(|all| all.iter().find(is_own));
         let Some(labels) = own.and_then(|own| own.get("extension")) else { return Ok(BTreeMap::new()) };
-        BTreeMap::deserialize(labels).map_err(|_| {
+        let labels: BTreeMap<String, String> = BTreeMap::deserialize(labels).map_err(|_| {
             self.fails(format!("its extension {LABELS} is not a map of texts, such as region: eu"))
-        })
+        })?;
+        if labels.len() > MAX_LABELS {
+            return Err(self.fails(format!("its extension {LABELS} has more than {MAX_LABELS} labels")));
+        }
+        let invalid = labels.iter().find_map(|(name, value)| Some((name, invalid_label(name, value)?)));
+        match invalid {
+            Some((name, why)) => {
+                Err(self.fails(format!("the label {name} of its extension {LABELS}: {why}")))
+            }
+            None => Ok(labels),
+        }
     }
 
     /// Returns the folder of the kubeconfig file that contains this entry, from which its relative paths start.
@@ -401,8 +401,7 @@ pub(super) fn in_cluster(folder: &Path) -> Result<Context, KubeconfigError> {
     let namespace = if namespace.trim().is_empty() { "default" } else { namespace.trim() }.to_owned();
     config.default_namespace = namespace.clone();
     let (memory, plugins) = (Memory::process(), Plugins::process());
-    let (name, labels) = (IN_CLUSTER.to_owned(), BTreeMap::new());
-    Ok(Context { name, namespace, config, exec: None, memory, plugins, guard: None, labels })
+    Ok(Context { name: IN_CLUSTER.to_owned(), namespace, config, exec: None, memory, plugins, guard: None })
 }
 
 #[cfg(test)]
@@ -419,7 +418,6 @@ mod tests {
             memory: Memory::process(),
             plugins: Plugins::process(),
             guard: None,
-            labels: BTreeMap::new(),
         };
         let proxy = |server: &str| {
             let context =

@@ -191,6 +191,16 @@ impl Kubeconfig {
             .chain(self.in_folders.iter().map(|context| context.name.as_str()))
     }
 
+    /// Returns the labels that the context called `name` gives to its cluster by its extension `taffrail.dev/labels`,
+    /// even if the context cannot be used otherwise; none without the context or the extension, or if that is invalid.
+    pub fn labels(&self, name: &str) -> BTreeMap<String, String> {
+        if let Some(context) = self.in_folders.iter().find(|context| context.name == name) {
+            return context.file.labels(&context.own);
+        }
+        let entry = self.contexts.iter().find(|context| context.name == name);
+        entry.and_then(|entry| EntryPlace { context: name, entry }.labels().ok()).unwrap_or_default()
+    }
+
     /// Returns the current context.
     ///
     /// # Errors
@@ -234,6 +244,7 @@ impl Kubeconfig {
         if entry.twice {
             return Err(here.fails("the context is defined twice in this file"));
         }
+        here.labels()?;
         let field = |key: &str| match entry.body.get(key) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(value)) => Ok(Some(value.as_str()).filter(|value| !value.is_empty())),
@@ -275,8 +286,8 @@ impl Kubeconfig {
         }
         let namespace = field("namespace")?.unwrap_or("default").to_owned();
         config.default_namespace = namespace.clone();
-        let (memory, plugins, labels) = (Memory::process(), Plugins::process(), here.labels()?);
-        Ok(Context { name: name.to_owned(), namespace, config, exec, memory, plugins, guard: None, labels })
+        let (memory, plugins) = (Memory::process(), Plugins::process());
+        Ok(Context { name: name.to_owned(), namespace, config, exec, memory, plugins, guard: None })
     }
 }
 

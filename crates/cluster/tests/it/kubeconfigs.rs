@@ -233,13 +233,27 @@ fn labels_of_a_cluster_come_from_the_extension_of_its_context() {
         let contexts = text.replace("user: admin", &format!("user: admin, extensions: {extension}"));
         assert_ne!(contexts, text);
         let kubeconfig = load(&folder.file("config", contexts)).unwrap();
-        kubeconfig.context("a").map(|context| context.labels().clone()).map_err(|error| whole(&error))
+        let labels = kubeconfig.labels("a");
+        kubeconfig.context("a").map(|_| labels).map_err(|error| whole(&error))
     };
     let other = "[{name: minikube, extension: {version: v1}}]";
     assert_eq!(extended(other).unwrap(), BTreeMap::new());
     let own = "[{name: minikube}, {name: taffrail.dev/labels, extension: {region: eu, env: prod}}]";
     let labels = [("env", "prod"), ("region", "eu")].map(|(name, value)| (name.to_owned(), value.to_owned()));
     assert_eq!(extended(own).unwrap(), BTreeMap::from(labels));
+    let invalid = extended("[{name: taffrail.dev/labels, extension: {region: Europe West}}]").unwrap_err();
+    assert!(
+        invalid.contains("the label region of its extension taffrail.dev/labels: a valid label"),
+        "{invalid}"
+    );
+    // A context that cannot be used has its labels.
+    let broken = with_contexts(&["a"], "https://a:6443", "x").replace(
+        "user: admin",
+        "user: nobody, extensions: [{name: taffrail.dev/labels, extension: {region: eu}}]",
+    );
+    let broken = load(&folder.file("config", broken)).unwrap();
+    assert!(broken.context("a").is_err());
+    assert_eq!(broken.labels("a"), BTreeMap::from([("region".to_owned(), "eu".to_owned())]));
     let error = extended("[{name: taffrail.dev/labels, extension: {replicas: 3}}]").unwrap_err();
     assert!(
         error.ends_with("its extension taffrail.dev/labels is not a map of texts, such as region: eu"),

@@ -189,9 +189,10 @@ impl<'r, 'q> Past<'r, 'q> {
                 let is_called = |name: &String| {
                     *name == id.cluster.0 || shown.is_some_and(|cluster| view.is_called(cluster, name))
                 };
-                let is_labelled = |selector: &LabelSelector| {
-                    let labels = shown.and_then(|cluster| view.labels(cluster));
-                    labels.is_some_and(|labels| selector.matches_map(labels))
+                // History does not keep labels: the present ones count, and an unknown cluster has none.
+                let is_labelled = |selector: &LabelSelector| match shown.and_then(|it| view.labels(it)) {
+                    Some(labels) => selector.matches_map(labels),
+                    None => selector.matches_map(&BTreeMap::new()),
                 };
                 if !filter.clusters.is_empty() && !filter.clusters.iter().any(is_called)
                     || !filter.cluster_labels.as_ref().is_none_or(is_labelled)

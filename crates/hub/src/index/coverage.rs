@@ -53,7 +53,10 @@ impl FleetView {
         coverage.clusters = match &admitted {
             None if unheard.0.is_empty() => self.fleet().places.len(),
             None => self.fleet().all().filter(|(_, cluster)| is_named(cluster)).count(),
-            Some(places) => places.len(),
+            Some(places) => {
+                let shown = places.iter().filter_map(|place| self.fleet().cluster(*place));
+                shown.filter(|cluster| is_named(cluster)).count()
+            }
         };
         for place in self.with_gaps(admitted.as_deref()) {
             let cluster = self.fleet().cluster(place).filter(|cluster| is_named(cluster));

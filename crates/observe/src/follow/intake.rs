@@ -133,6 +133,7 @@ impl FleetWatcher {
             }
         };
         let mut snapshot = begun(&following.member.name, &cluster, Timestamp::now());
+        snapshot.set_labels(following.member.labels.clone());
         if let Some(version) = version {
             snapshot.set_version(version);
         }

@@ -1,5 +1,6 @@
 //! Clusters that come, change and go while others are watched.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use taffrail_apps::{Objects as _, ScopeError, Snapshot};
@@ -77,9 +78,16 @@ impl FleetWatcher {
         };
         feeds.renew((**context).clone());
         following.member = member.clone();
-        let known = self.fleet.snapshots.iter_mut().find(|snapshot| snapshot.name() == member.name);
-        known.into_iter().for_each(|snapshot| snapshot.set_labels(context.labels().clone()));
         true
+    }
+
+    /// Sets the labels of the cluster with this name; does nothing if it is not watched.
+    pub(crate) fn label_member(&mut self, name: &str, labels: &BTreeMap<String, String>) {
+        let known = self.clusters.iter_mut().zip(&mut self.fleet.snapshots);
+        for (following, snapshot) in known.filter(|(_, snapshot)| snapshot.name() == name) {
+            following.member.labels.clone_from(labels);
+            snapshot.set_labels(labels.clone());
+        }
     }
 
     /// Ends the watches of the cluster with this name and removes its snapshot; does nothing if it is not watched.

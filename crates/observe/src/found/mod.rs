@@ -110,6 +110,8 @@ struct SearchedHome {
     /// The errors about Secrets of the home that were reported last.
     told: Vec<ScopeError>,
     progress: SearchProgress,
+    /// True if a cluster of `found` may have other labels than its member.
+    may_be_relabelled: bool,
     /// The permits for concurrent reads of Secrets of this home.
     turns: Arc<Semaphore>,
 }
@@ -141,6 +143,8 @@ struct FoundCluster {
     ticket: Option<u64>,
     /// The failure of the last read of the Secret, and true if the user may not read it; `None` if the read succeeded.
     failed: Option<(Failure, bool)>,
+    /// The labels of the Secret at its last read; `None` before the first, and for Cluster API.
+    labels: Option<BTreeMap<String, String>>,
     /// The found cluster as it is watched; `None` if it is not watched.
     member: Option<Member>,
     fingerprint: Option<u64>,
@@ -152,6 +156,8 @@ struct FinishedRead {
     name: String,
     ticket: u64,
     read: SecretRead,
+    /// The labels of the Secret; `None` if it was not read.
+    labels: Option<BTreeMap<String, String>>,
 }
 
 /// A change of the watched clusters.
@@ -188,6 +194,7 @@ impl FoundClusters {
             left_out: BTreeMap::new(),
             told: Vec::new(),
             progress: SearchProgress::Begun,
+            may_be_relabelled: false,
             turns: turns(AT_ONCE),
         };
         let homes = contexts.clone().map(|context| home(context.map(|it| AddressGuard::of_home(it))));
@@ -286,12 +293,16 @@ impl FoundClusters {
         };
         self.finished_at = self.finished_at.filter(|_| !self.finished.is_empty());
         for finished in finished {
-            let FinishedRead { home: at, name, ticket, read } = finished;
+            let FinishedRead { home: at, name, ticket, read, labels } = finished;
             let is_reserved = self.names().contains(&*name);
             let home = &mut self.homes[at];
             let Some(found) = home.found.get_mut(&name).filter(|found| found.ticket == Some(ticket)) else {
                 continue;
             };
+            if labels.is_some() && found.secret.tool != ClusterSecretTool::ClusterApi {
+                found.labels = labels;
+                home.may_be_relabelled = true;
+            }
             let Some(member) = found.take(read, &name, is_reserved, &self.addresses) else { continue };
             let before = std::mem::replace(&mut found.member, member);
             match &found.member {
@@ -311,6 +322,7 @@ impl FoundClusters {
                 }
             }
         }
+        is_changed |= self.relabel(watcher);
         let complete = self.newly_complete();
         if !is_changed && complete.is_empty() {
             return None;
@@ -321,6 +333,25 @@ impl FoundClusters {
         let members = members.iter().cloned().chain(found).collect();
         self.members.send_replace(FleetMembers { members, problems: problems.clone() });
         Some(MemberChanges { found: names, restarted, complete })
+    }
+
+    /// Gives the watched clusters the present labels of their Secrets; returns true if any had others.
+    fn relabel(&mut self, watcher: &mut FleetWatcher) -> bool {
+        let mut is_changed = false;
+        for home in &mut self.homes {
+            if !std::mem::take(&mut home.may_be_relabelled) {
+                continue;
+            }
+            for found in home.found.values_mut() {
+                let labels = found.present_labels();
+                if let Some(member) = found.member.as_mut().filter(|member| member.labels != labels) {
+                    watcher.label_member(&member.name, &labels);
+                    member.labels = labels;
+                    is_changed = true;
+                }
+            }
+        }
+        is_changed
     }
 
     /// Returns the homes all of whose Secrets have been read for the first time, if only in vain, each home once, with
@@ -405,7 +436,8 @@ impl FoundClusters {
                     let failure = Failure { reason, message: error.to_string() };
                     SecretRead::Failed { failure, is_forbidden: false }
                 };
-                FinishedRead { home: at, name, ticket, read: task.await.unwrap_or_else(lost) }
+                let (read, labels) = task.await.unwrap_or_else(|error| (lost(error), None));
+                FinishedRead { home: at, name, ticket, read, labels }
             }));
         }
     }
@@ -416,6 +448,7 @@ impl SearchedHome {
     /// are added to `gone`.
     fn choose(&mut self, secrets: ClusterSecrets, snapshot: &Snapshot) {
         self.left_out = secrets.left_out;
+        self.may_be_relabelled = true;
         if self.progress == SearchProgress::Begun {
             self.progress = SearchProgress::Chosen;
         }
@@ -428,7 +461,7 @@ impl SearchedHome {
             });
             let known = before.remove(&secret.name);
             let found = match known {
-                Some(found) if found.secret == secret => FoundCluster { version, ..found },
+                Some(found) if found.secret.is_same(&secret) => FoundCluster { version, secret, ..found },
                 // Another Secret has the name now; its cluster takes the place of the one before.
                 known => FoundCluster::new(secret, version, known.and_then(|known| known.member)),
             };
@@ -490,9 +523,15 @@ impl FoundCluster {
             read_at: None,
             ticket: None,
             failed: None,
+            labels: None,
             member,
             fingerprint: None,
         }
+    }
+
+    /// Returns the labels of the cluster as far as they are known.
+    fn present_labels(&self) -> BTreeMap<String, String> {
+        self.secret.labels.as_ref().or(self.labels.as_ref()).cloned().unwrap_or_default()
     }
 
     /// Returns true if the Secret must be read and is not being read: it was not read in this version; or its version
@@ -545,7 +584,10 @@ impl FoundCluster {
         match (context, &self.member) {
             (None, None) => None,
             (Some(Err(failure)), Some(known)) if is_told(known, &failure) => None,
-            (context, _) => Some(context.map(|context| Member { name: name.to_owned(), context })),
+            (context, _) => Some(context.map(|context| {
+                let labels = self.present_labels();
+                Member { name: name.to_owned(), context, labels }
+            })),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Reads one Secret that names a cluster.
 
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 
 use base64::Engine as _;
@@ -22,8 +23,8 @@ pub(super) enum SecretRead {
     Absent,
     /// The Secret names the cluster that contains it.
     Home,
-    /// The Secret names another cluster, whose context has its labels. The fingerprint is a hash of these and of the
-    /// values that name it: the kubeconfig, or Argo CD's server and config.
+    /// The Secret names another cluster. The fingerprint is a hash of the values that name it: the kubeconfig, or Argo
+    /// CD's server and config.
     Other { context: Box<Context>, fingerprint: u64 },
     /// The Secret cannot be used, or names a cluster to which Taffrail does not connect.
     Refused(Failure),
@@ -32,13 +33,14 @@ pub(super) enum SecretRead {
 }
 
 /// Reads a Secret through `home`, the connection to the cluster that contains it; `guard` checks the address of the
-/// cluster that it names, and `hasher` makes the fingerprint.
+/// cluster that it names, and `hasher` makes the fingerprint. Returns with the result the labels of the Secret; `None` if
+/// it was not read.
 pub(super) async fn read_secret(
     home: Cluster,
     secret: ClusterSecret,
     guard: AddressGuard,
     hasher: RandomState,
-) -> SecretRead {
+) -> (SecretRead, Option<BTreeMap<String, String>>) {
     let read = Read {
         group: String::new(),
         version: "v1".to_owned(),
@@ -53,18 +55,17 @@ pub(super) async fn read_secret(
         is_forbidden: error.reason() == Reason::Forbidden,
     };
     let document = match read_one(&home, &read).await {
-        Ok(None) => return SecretRead::Absent,
+        Ok(None) => return (SecretRead::Absent, None),
         Ok(Some((documents, _))) => documents.into_iter().next(),
-        Err(error) => return failed(&error),
+        Err(error) => return (failed(&error), None),
     };
-    let Some(document) = document else { return SecretRead::Absent };
-    match named(&secret, &document, &guard, &hasher) {
-        Ok(read) => read,
-        Err(error) => {
-            let failure = Failure::new(error.reason(), &error, Some(error.hint()));
-            SecretRead::Refused(told(&secret, failure))
-        }
-    }
+    let Some(document) = document else { return (SecretRead::Absent, None) };
+    let labels = Object::new(document.root()).ok().map(|object| cluster_labels(&object));
+    let read = named(&secret, &document, &guard, &hasher).unwrap_or_else(|error| {
+        let failure = Failure::new(error.reason(), &error, Some(error.hint()));
+        SecretRead::Refused(told(&secret, failure))
+    });
+    (read, labels)
 }
 
 /// Returns the failure with the name of the Secret.
@@ -83,17 +84,14 @@ fn named(
     let unusable = |what: String| SecretClusterError::Unusable(what);
     let object = Object::new(document.root()).map_err(|error| unusable(error.to_string()))?;
     let value = |key: &str| decoded(&object, key);
-    let labels = match secret.tool {
-        ClusterSecretTool::ArgoCd | ClusterSecretTool::Flux => cluster_labels(&object),
-        ClusterSecretTool::ClusterApi => secret.labels.clone(),
-    };
     let (cluster, fingerprint) = match secret.tool {
         ClusterSecretTool::ArgoCd => {
             let server = value("server")?.unwrap_or_default();
             let server = String::from_utf8(server)
                 .map_err(|_| unusable("the key server of the Secret is not text".to_owned()))?;
-            let config = value("config")?.unwrap_or_default();
-            let fingerprint = hasher.hash_one((&server, &config, &labels));
+            // Argo CD takes a Secret without it for one without credentials.
+            let config = value("config")?.unwrap_or_else(|| b"{}".to_vec());
+            let fingerprint = hasher.hash_one((&server, &config));
             let named = ArgoClusterSecret { server: &server, config: &config };
             (named.cluster(&secret.name, guard)?, fingerprint)
         }
@@ -109,13 +107,11 @@ fn named(
                 return Err(unusable(format!("the Secret has no key {}", secret.keys.join(" or "))));
             };
             let cluster = SecretCluster::from_kubeconfig(&secret.name, &kubeconfig, guard)?;
-            (cluster, hasher.hash_one((&kubeconfig, &labels)))
+            (cluster, hasher.hash_one(&kubeconfig))
         }
     };
     Ok(match cluster {
-        SecretCluster::Other(context) => {
-            SecretRead::Other { context: Box::new(context.with_labels(labels)), fingerprint }
-        }
+        SecretCluster::Other(context) => SecretRead::Other { context, fingerprint },
         SecretCluster::Home => SecretRead::Home,
         // A sort that this version does not know.
         _ => SecretRead::Absent,

@@ -192,6 +192,11 @@ fn filter(arguments: &FilterArguments) -> Filter {
 fn check(arguments: &GetArguments) -> Result<(), CommandError> {
     let GetArguments { what, filters, .. } = arguments;
     let other = |list: &str, option: &str| program::typed(&format!("taffrail get {list} {option} …"));
+    if filters.cluster_selector.is_some() && !arguments.view.source.from.is_empty() {
+        let complaint =
+            CommandError::usage("--cluster-selector does not apply with --from: dumps have no labels");
+        return Err(complaint.hint("--cluster selects dumps by their names"));
+    }
     if *what != What::Resources {
         let of_objects = [("--kind", &filters.kind), ("--image", &filters.image)];
         if let Some((option, _)) = of_objects.iter().find(|(_, values)| !values.is_empty()) {

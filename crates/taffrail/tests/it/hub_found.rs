@@ -485,4 +485,17 @@ fn clusters_are_selected_and_counted_by_the_labels_of_their_secrets() {
     until("region=ap", &["home/argocd/edge", "home/fleet/north"]);
     until("region=eu", &[]);
     assert_eq!(transitions(&hub.0), before);
+
+    // One that cannot be used any more stays where it is asked for, and says why.
+    let mut broken = argo_secret("edge", &east.url(), &json!("nothing"));
+    broken["metadata"]["labels"]["region"] = "ap".into();
+    home.apply(broken).unwrap();
+    let lost = |answer: &Answer| answer.stdout.contains("is not the JSON of a cluster");
+    let (answer, _) = shown(&hub, &["get", "clusters", "--cluster-selector", "region=ap"], lost);
+    assert!(
+        answer.stdout.lines().any(|line| line.starts_with("home/argocd/edge   Unknown")),
+        "{}",
+        answer.stdout
+    );
+    until("region=ap", &["home/argocd/edge", "home/fleet/north"]);
 }

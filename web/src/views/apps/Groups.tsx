@@ -33,7 +33,7 @@ export function Groups(props: { by: string; filters: Filters; refuse: (name: str
     group === "" ? `no ${title().toLowerCase()}` : props.by === "delivery" ? deliveryWord(group) : props.by === "status" ? statusWord(group as Status) : group;
   const label = (group: string) => (props.by === "key" && group ? <Key value={group} /> : <span class="clip strong"><Text value={word(group)} /></span>);
   const href = (group: AppGroup) => {
-    const filter = groupFilter(props.by, group.group);
+    const filter = groupFilter(props.by, group.group, props.filters);
     return filter && withQuery({ ...filter, "group-by": undefined });
   };
   return (

@@ -60,10 +60,12 @@ const GROUP_FILTER: Partial<Record<string, FilterName>> = {
   key: "text", cluster: "cluster", namespace: "namespace", delivery: "delivery", status: "status", sync: "sync", name: "name",
 };
 
-export function groupFilter(groupBy: string, group: string): Record<string, string> | undefined {
+export function groupFilter(groupBy: string, group: string, filters: Filters): Record<string, string> | undefined {
   if (groupBy.startsWith(CLUSTER_LABEL)) {
-    const label = groupBy.slice(CLUSTER_LABEL.length);
-    return { "cluster-selector": group ? `${label}=${group}` : `!${label}` };
+    // Clusters without the label and those with an empty value are one group, which no selector selects.
+    if (!group) return undefined;
+    const chosen = filters["cluster-selector"] ?? [];
+    return { "cluster-selector": [...chosen, `${groupBy.slice(CLUSTER_LABEL.length)}=${group}`].join(",") };
   }
   const name = GROUP_FILTER[groupBy];
   if (!name || !group) return undefined;

@@ -24,6 +24,7 @@ const FILTERS: &[&str] = &[
     "suspended",
     "selector",
     "cluster",
+    "cluster-selector",
     "namespace",
     "name",
     "text",
@@ -133,9 +134,19 @@ fn wrong(why: impl Into<String>) -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::endpoint::ENDPOINTS;
 
     fn read(query: &str) -> Result<Vec<Subscription>, String> {
         Subscription::read_all(query).map_err(|refusal| refusal.0.detail)
+    }
+
+    #[test]
+    fn subscriptions_take_the_filters_of_the_list_of_apps() {
+        let apps = ENDPOINTS.iter().find(|endpoint| endpoint.path == "/api/v1/apps").unwrap();
+        let of_lists_alone = ["cursor", "fields", "group-by", "at"];
+        let filters: Vec<&str> =
+            apps.parameters.iter().copied().filter(|name| !of_lists_alone.contains(name)).collect();
+        assert_eq!(filters, FILTERS);
     }
 
     #[test]

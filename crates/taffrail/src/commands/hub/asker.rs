@@ -517,7 +517,11 @@ mod tests {
     #[tokio::test]
     async fn a_cluster_is_asked_for_32_questions_at_once() {
         let failure = Failure { reason: "Unreachable".to_owned(), message: "gone".to_owned() };
-        let member = |name: &str| Member { name: name.to_owned(), context: Err(failure.clone()) };
+        let member = |name: &str| Member {
+            name: name.to_owned(),
+            context: Err(failure.clone()),
+            labels: Default::default(),
+        };
         let members = FleetMembers { members: ["eu", "us"].map(member).into(), problems: Vec::new() };
         let rules = RuleSource::default().with_options(
             Budgets::default(),
