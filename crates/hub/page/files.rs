@@ -1,4 +1,4 @@
-// Written by `npm run build` in web/. Digest of the sources: 874325a333d2e145d9f7716558c7b692f185120e5bec40c7298e6ccf8271b317
+// Written by `npm run build` in web/. Digest of the sources: 5052752ac5f0df75384a7a32477a75c7ac0b15f0048f1a1ad13da20b30676177
 &[
     PageFile { path: "/assets/AppPage-Kfa4xDj3.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("assets-AppPage-Kfa4xDj3.js.gz") },
     PageFile { path: "/assets/Events-Ci28eYCq.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("assets-Events-Ci28eYCq.js.gz") },
