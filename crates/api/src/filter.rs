@@ -266,7 +266,7 @@ impl Filter {
         self.clusters.is_empty() || self.clusters.iter().any(|wanted| wanted == name)
     }
 
-    /// Returns the names of those of `clusters` whose rows are kept, and which others are.
+    /// Returns the clusters whose rows are kept: of `clusters` those that the filter names and whose labels it selects.
     pub(crate) fn admitted(&self, clusters: &[&dyn Objects]) -> AdmittedClusters<'_> {
         let labelled = self.cluster_labels.as_ref().map(|selector| {
             let known = members(clusters).into_iter();

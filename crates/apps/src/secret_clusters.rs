@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use taffrail_object::json::Value;
-use taffrail_object::selector::invalid_label;
+use taffrail_object::selector::{MAX_LABELS, invalid_label};
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::{Observed, Presence, Trust};
 
@@ -32,9 +32,6 @@ const MAX_ARGO_NAMESPACES: usize = 100;
 
 /// The suffix of the Secret in which Cluster API stores the kubeconfig of a `Cluster`.
 const CLUSTER_API_SUFFIX: &str = "-kubeconfig";
-
-/// The maximum number of labels of a cluster, the first by name; an object with more gives no others.
-const MAX_CLUSTER_LABELS: usize = 64;
 
 /// The label by which Argo CD knows its cluster Secrets, which says nothing about the cluster.
 const ARGO_SECRET_TYPE: &str = "argocd.argoproj.io/secret-type";
@@ -78,8 +75,8 @@ impl ClusterSecret {
     }
 }
 
-/// Returns the labels that an object gives to the cluster that it stands for: its own, at most 64, without those that
-/// the API server would refuse and without Argo CD's `secret-type`.
+/// Returns the labels that an object gives to the cluster that it stands for: of its own the first
+/// [`MAX_LABELS`] by name, without those that the API server would refuse and without Argo CD's `secret-type`.
 pub fn cluster_labels(object: &Object<'_>) -> BTreeMap<String, String> {
     let labels = object.at(&["metadata", "labels"]);
     let pairs = labels.and_then(Value::members).into_iter().flatten();
@@ -89,7 +86,7 @@ pub fn cluster_labels(object: &Object<'_>) -> BTreeMap<String, String> {
     let texts = pairs.filter_map(|(name, value)| Some((name.into_owned(), value.as_str()?.into_owned())));
     for (name, value) in texts.filter(is_kept) {
         kept.insert(name, value);
-        if kept.len() > MAX_CLUSTER_LABELS {
+        if kept.len() > MAX_LABELS {
             kept.pop_last();
         }
     }

@@ -498,6 +498,9 @@ const MAX_NAME_BYTES: usize = 63;
 /// The maximum length of the prefix of a label's key, in bytes; a longer one is invalid.
 const MAX_PREFIX_BYTES: usize = 253;
 
+/// The maximum number of labels that are kept of an app or a cluster, because whoever labels it is not trusted.
+pub const MAX_LABELS: usize = 64;
+
 /// Checks a label as the API server does; returns the reason, in its words, why the key or the value is invalid, `None`
 /// if both are valid.
 pub fn invalid_label(key: &str, value: &str) -> Option<String> {

@@ -48,8 +48,8 @@ impl Member {
         self.lost(Failure { reason, message })
     }
 
-    /// Returns the snapshot of a cluster that does not answer. It contains the labels and the address, so that objects that apps
-    /// of other clusters deliver there are assigned to it.
+    /// Returns the snapshot of a cluster that does not answer. It contains the labels, and the address, so that objects
+    /// that apps of other clusters deliver there are assigned to it.
     pub(crate) fn lost(&self, failure: Failure) -> Snapshot {
         let mut snapshot = Snapshot::lost(&*self.name, failure.reason, failure.message);
         snapshot.set_labels(self.labels.clone());

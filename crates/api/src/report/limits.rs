@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use taffrail_apps::{ClusterId, MAX_SYNCS, Problem, Source, Sync, SyncAttempt, Words};
 use taffrail_object::ObjectKey;
+use taffrail_object::selector::MAX_LABELS;
 use taffrail_status::{MAX_MESSAGE, cut};
 
 use super::AppId;
@@ -19,9 +20,6 @@ use crate::ErrorRow;
 /// The maximum length in bytes of names, keys, revisions and all other texts but messages and scopes; longer ones are
 /// cut, but labels with a longer name or value are dropped, and an app with a longer part of its identity is left out.
 pub const MAX_NAME: usize = 512;
-
-/// The maximum number of labels that are kept of an app or a cluster, the first by name; the others are dropped.
-const MAX_LABELS: usize = 64;
 
 /// The maximum number of problems that are kept of a declared half, the first ones, which are the worst; the others are
 /// dropped.
@@ -73,7 +71,7 @@ fn are_short(labels: &BTreeMap<String, String>) -> bool {
     labels.len() <= MAX_LABELS && labels.iter().all(is_short_label)
 }
 
-/// Drops labels with a name or value longer than [`MAX_NAME`], and those beyond [`MAX_LABELS`].
+/// Drops labels with a name or value longer than [`MAX_NAME`], and those beyond the first [`MAX_LABELS`] by name.
 fn limit_labels(labels: &mut BTreeMap<String, String>) {
     labels.retain(|name, value| is_short_label((name, value)));
     while labels.len() > MAX_LABELS {

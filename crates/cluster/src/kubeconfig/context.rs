@@ -14,7 +14,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use taffrail_object::selector::invalid_label;
+use taffrail_object::selector::{MAX_LABELS, invalid_label};
 
 use super::IN_CLUSTER;
 use super::error::KubeconfigError;
@@ -29,9 +29,6 @@ const IN_CLUSTER_SERVER: &str = "https://kubernetes.default.svc";
 
 /// The name of the extension of a context whose value, a map of texts, has the labels of its cluster.
 const LABELS: &str = "taffrail.dev/labels";
-
-/// The greatest number of labels of a cluster.
-const MAX_LABELS: usize = 64;
 
 /// The settings for connecting to one cluster as one user.
 #[derive(Clone)]

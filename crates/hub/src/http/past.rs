@@ -15,7 +15,6 @@ use taffrail_api::hub::{
 };
 use taffrail_api::report::AppId;
 use taffrail_apps::{AppKey, ClusterId, Delivery, FreshnessState};
-use taffrail_object::LabelSelector;
 
 use super::app_path::AppPath;
 use super::body::json;
@@ -190,12 +189,9 @@ impl<'r, 'q> Past<'r, 'q> {
                     *name == id.cluster.0 || shown.is_some_and(|cluster| view.is_called(cluster, name))
                 };
                 // History does not keep labels: the present ones count, and an unknown cluster has none.
-                let is_labelled = |selector: &LabelSelector| match shown.and_then(|it| view.labels(it)) {
-                    Some(labels) => selector.matches_map(labels),
-                    None => selector.matches_map(&BTreeMap::new()),
-                };
+                let labels = shown.and_then(|cluster| view.labels(cluster));
                 if !filter.clusters.is_empty() && !filter.clusters.iter().any(is_called)
-                    || !filter.cluster_labels.as_ref().is_none_or(is_labelled)
+                    || !filter.admits_labels(labels)
                 {
                     continue;
                 }

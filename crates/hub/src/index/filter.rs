@@ -152,8 +152,8 @@ pub(crate) struct InCluster<'p, 'v> {
 }
 
 impl AppFilter {
-    /// Returns the places of the clusters that the filter names by identity, name or alias, or selects by labels, sorted
-    /// and each once; `None`, for all, if it does neither.
+    /// Returns the places of the clusters that the filter names by identity, name or alias, or selects by labels,
+    /// sorted and each once; `None`, for all, if it does neither.
     pub(crate) fn places(&self, view: &FleetView) -> Option<Vec<Place>> {
         let mut places: Vec<Place> = match self.clusters.is_empty() {
             true if self.cluster_labels.is_none() => return None,
@@ -171,8 +171,13 @@ impl AppFilter {
 
     /// Returns true if the filter admits a cluster that the hub does not know by this identity.
     fn admits_unknown(&self, id: &ClusterId) -> bool {
-        (self.clusters.is_empty() || self.clusters.contains(&id.0))
-            && self.cluster_labels.as_ref().is_none_or(|it| it.matches_map(&BTreeMap::new()))
+        (self.clusters.is_empty() || self.clusters.contains(&id.0)) && self.admits_labels(None)
+    }
+
+    /// Returns true if the filter admits a cluster with these labels; an unknown cluster has `None`, as if it had none.
+    pub(crate) fn admits_labels(&self, labels: Option<&BTreeMap<String, String>>) -> bool {
+        let none = BTreeMap::new();
+        self.cluster_labels.as_ref().is_none_or(|selector| selector.matches_map(labels.unwrap_or(&none)))
     }
 
     /// Returns true if an app of this name meets the conditions on delivery, namespace and name.

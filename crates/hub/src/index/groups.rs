@@ -117,9 +117,7 @@ impl FleetView {
         }
         told.into_values().collect()
     }
-}
 
-impl FleetView {
     /// Returns the value that all pairs of a class share; `None` if they may differ.
     fn class_value(&self, by: &GroupBy, place: Place, class: &PairClass, now: PairNow) -> Option<Value<'_>> {
         match by {

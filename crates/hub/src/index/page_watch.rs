@@ -27,7 +27,7 @@ pub(crate) struct PageWatch {
     filter: AppFilter,
     sort: Option<SortField>,
     limit: usize,
-    /// The places of the clusters that the filter names, in the view that the page shows; `None` for all.
+    /// The result of [`AppFilter::places`] in the view that the page shows.
     places: Option<Vec<Place>>,
     /// The first pairs in order: those of the page, and up to 64 beyond it.
     window: Vec<WatchedPair>,

@@ -233,8 +233,8 @@ fn shown(view: &FleetView, id: &PairId) -> Option<(Place, usize, Arc<Pair>, Pair
     })
 }
 
-/// Makes the record of a cluster as it is known at `moment`: the names and labels from its best source, empty if it has none, the
-/// time at which any source was last in contact with it, and the epoch of each source.
+/// Makes the record of a cluster as it is known at `moment`: the names and labels from its best source, empty if it has
+/// none, the time at which any source was last in contact with it, and the epoch of each source.
 fn record(id: &ClusterId, known: &KnownCluster, moment: HubTime) -> ClusterRecord {
     let best = known.best_place(None, moment.at).and_then(|place| known.sources.get(place));
     let facts = best.map(|source| &**source.received.facts());

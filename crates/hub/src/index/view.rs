@@ -264,8 +264,8 @@ impl FleetView {
         places.iter().copied().filter(is_turned).collect()
     }
 
-    /// Returns true if the cluster at any of `places`, which both views have, has another name, or other aliases or labels,
-    /// than in `old`.
+    /// Returns true if the cluster at any of `places`, which both views have, has another name, or other aliases or
+    /// labels, than in `old`.
     pub(crate) fn is_renamed(&self, old: &FleetView, places: &[Place]) -> bool {
         let both = |place: &Place| self.fleet.cluster(*place).zip(old.fleet.cluster(*place));
         places.iter().filter_map(both).any(|(cluster, before)| {
