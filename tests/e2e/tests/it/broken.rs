@@ -7,6 +7,7 @@
 //! succeed before the rollout's deadline, a Job may still have retries left, and an object that is being deleted stays
 //! Terminating for any length of time: there the status says so, and the text of the cause says why.
 
+use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
@@ -230,6 +231,11 @@ fn condition(object: &Value, name: &str, status: &str, reason: &str) -> bool {
             && condition["status"] == status
             && condition["reason"].as_str().unwrap_or_default().contains(reason)
     })
+}
+
+/// The resourceVersion as a number: those of one etcd tell which of two objects was written later (KEP-5504).
+fn version(object: &Value) -> Option<u64> {
+    object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }
 
 fn simulate(fault: &str) -> String {
@@ -482,9 +488,14 @@ spec:
         plane.start_node(CLUSTER, "doomed")
     });
     web.until("deployments", |web| condition(web, "Available", "True", ""));
+    let ready = Cell::new(None);
+    web.other(SET_NAME).until("pods", |pod| {
+        ready.set(version(pod));
+        pod["metadata"]["uid"] != deleted && condition(pod, "Ready", "True", "")
+    });
+    // An older status may still count the deleted Pod.
     web.other(SET_NAME)
-        .until("pods", |pod| pod["metadata"]["uid"] != deleted && condition(pod, "Ready", "True", ""));
-    web.other(SET_NAME).until("statefulsets", |set| set["status"]["availableReplicas"] == 1);
+        .until("statefulsets", |set| set["status"]["availableReplicas"] == 1 && version(set) > ready.get());
     for name in ["node-lost", SET_NAME] {
         let row = web.look();
         row.row(CLUSTER, "flux-kustomization", HOME, name).is("/health", "Current");
