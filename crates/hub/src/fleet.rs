@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use taffrail_api::report::{
     AppId, ClusterReport, ClusterView, Consequences, Content, DeclaredHalf, HalfSide, HeldHalf, KeptHalf,
-    ObservedHalf, Received, Report, ReportError, join,
+    ObservedHalf, Received, Report, ReportError, Vitals, join,
 };
 use taffrail_api::{AppRow, ClusterList, ClusterRow, ErrorRow, List};
 use taffrail_apps::{ClusterId, Freshness, FreshnessState};
@@ -107,6 +107,16 @@ pub(crate) struct KnownCluster {
     /// The place of the cluster in lists: in the order in which clusters were opened.
     pub(crate) place: usize,
     pub(crate) sources: Vec<Source>,
+    /// The moment of the last sign of life that is noted to be saved; `None` before the first.
+    pub(crate) noted: Option<Duration>,
+}
+
+/// The consequences of a report, with what the fleet knows of its cluster after it.
+pub(crate) struct Taken<'f> {
+    pub(crate) consequences: Consequences,
+    /// True if the report changed how much the source has told of the cluster: all apps or not, refused and cut halves.
+    pub(crate) is_other_whole: bool,
+    pub(crate) known: &'f mut KnownCluster,
 }
 
 /// A source of reports about one cluster, with the newest reports.
@@ -138,7 +148,7 @@ impl FleetState {
         let opened = &mut self.opened;
         let known = self.clusters.entry(cluster.clone()).or_insert_with(|| {
             *opened += 1;
-            KnownCluster { place: *opened, sources: Vec::new() }
+            KnownCluster { place: *opened, sources: Vec::new(), noted: None }
         });
         if let Some(known) = known.sources.iter_mut().find(|known| known.name == source) {
             (known.tells, known.is_open) = (tells, true);
@@ -153,7 +163,7 @@ impl FleetState {
     pub(crate) fn add(&mut self, cluster: ClusterId, sources: Vec<Source>) {
         if !sources.is_empty() {
             self.opened += 1;
-            self.clusters.insert(cluster, KnownCluster { place: self.opened, sources });
+            self.clusters.insert(cluster, KnownCluster { place: self.opened, sources, noted: None });
         }
     }
 
@@ -212,12 +222,20 @@ impl FleetState {
     ///
     /// # Errors
     /// If the source has no stream about the cluster, or the report does not fit into it.
-    pub fn take(
+    pub fn take(&mut self, source: &str, report: Report, at: Duration) -> Result<Consequences, FleetError> {
+        self.apply(source, report, at).map(|taken| taken.consequences)
+    }
+
+    /// Does the same as [`take`](FleetState::take), and returns the cluster too.
+    ///
+    /// # Errors
+    /// As those of [`take`](FleetState::take).
+    pub(crate) fn apply(
         &mut self,
         source: &str,
         mut report: Report,
         at: Duration,
-    ) -> Result<Consequences, FleetError> {
+    ) -> Result<Taken<'_>, FleetError> {
         let cluster = report.cluster.clone();
         let not_open = || FleetError::NotOpen { source_name: source.to_owned(), cluster: cluster.clone() };
         let known = self.clusters.get_mut(&cluster).ok_or_else(not_open)?;
@@ -227,7 +245,10 @@ impl FleetState {
         {
             halves.iter_mut().for_each(|half| self.parts.share(&mut half.body));
         }
+        let extent = |own: &Source| (own.received.is_whole(), own.received.refused(), own.received.cut());
+        let before = extent(own);
         let consequences = own.received.take(report, at)?;
+        let is_other_whole = before != extent(own);
         if known.sources.len() > 1 {
             for app in &consequences.changed {
                 for side in [HalfSide::Declared, HalfSide::Observed] {
@@ -239,7 +260,7 @@ impl FleetState {
                 }
             }
         }
-        Ok(consequences)
+        Ok(Taken { consequences, is_other_whole, known })
     }
 
     pub(crate) fn known(&self, cluster: &ClusterId) -> Option<&KnownCluster> {
@@ -341,6 +362,11 @@ impl FleetState {
 }
 
 impl KnownCluster {
+    /// Returns the signs of life of each source.
+    pub(crate) fn vitals(&self) -> Box<[Vitals]> {
+        self.sources.iter().map(|source| source.received.vitals()).collect()
+    }
+
     fn best(&self, half: Option<(&AppId, HalfSide)>, at: Duration) -> Option<&Source> {
         self.sources.get(self.best_place(half, at)?)
     }

@@ -58,9 +58,9 @@ impl FleetView {
     fn silence(&self, place: Place) -> Silence<'_> {
         let source = self.fleet().cluster(place).and_then(|cluster| self.speaker(cluster));
         let is_part = source.is_some_and(|source| self.freshness(source).is_live());
-        let lost = source.and_then(|source| source.facts.lost.as_ref()).filter(|_| !is_part);
+        let lost = source.and_then(|source| source.told.facts.lost.as_ref()).filter(|_| !is_part);
         Silence {
-            name: source.map_or("", |source| &source.facts.name),
+            name: source.map_or("", |source| &source.told.facts.name),
             is_part,
             message: lost.map_or("", |lost| &lost.message),
         }

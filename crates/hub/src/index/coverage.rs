@@ -141,15 +141,15 @@ impl FleetView {
     /// Returns the first reason why a cluster's rows are incomplete or old; `None` if they are complete and live.
     pub(super) fn gap<'c>(&self, cluster: &'c PublishedCluster) -> Option<Gap<'c>> {
         let Some(source) = self.speaker(cluster) else { return Some(Gap::NotRead) };
-        let (facts, freshness) = (&source.facts, self.freshness(source));
-        if freshness.observed_at.is_none() || !source.is_whole {
+        let (facts, freshness) = (&source.told.facts, self.freshness(source));
+        if freshness.observed_at.is_none() || !source.told.is_whole {
             return Some(facts.lost.as_ref().map_or(Gap::NotRead, Gap::Unreachable));
         }
         if freshness.state != FreshnessState::Live {
             return Some(Gap::Silent(freshness));
         }
         let blind = facts.blind.as_deref().map(Gap::Unreadable);
-        blind.or_else(|| (source.refused > 0).then_some(Gap::TooManyApps(source.refused)))
+        blind.or_else(|| (source.told.refused > 0).then_some(Gap::TooManyApps(source.told.refused)))
     }
 
     /// Makes the entry of a cluster whose rows are incomplete or old, with the first reason; `None` if they are
@@ -157,7 +157,7 @@ impl FleetView {
     fn missing(&self, cluster: &PublishedCluster) -> Option<MissingCluster> {
         let gap = self.gap(cluster)?;
         let source = self.speaker(cluster);
-        let name = source.map(|source| &*source.facts.name).filter(|name| !name.is_empty());
+        let name = source.map(|source| &*source.told.facts.name).filter(|name| !name.is_empty());
         let shown = name.unwrap_or(&cluster.id.0);
         let missing = |state, reason: &'static str, message: String, since| {
             Some(MissingCluster { cluster: shown.to_owned(), state, reason: reason.into(), message, since })
@@ -177,7 +177,7 @@ impl FleetView {
                 Some(self.not_read(shown, cluster.opened, is_live, silent))
             }
             Gap::Silent(freshness) => {
-                let lost = source.and_then(|source| source.facts.lost.as_ref());
+                let lost = source.and_then(|source| source.told.facts.lost.as_ref());
                 let message =
                     lost.map_or_else(|| freshness.state.predicate().to_owned(), |it| it.message.clone());
                 missing(AnswerState::Stale, "Silent", message, freshness.observed_at)

@@ -15,6 +15,11 @@ use super::names::{NameId, contains};
 use super::pair::{JudgedPair, ListedPair, MessagesHash, Pair, PairClass, Place, lasting_problems};
 use super::published::PublishedCluster;
 use super::view::{FleetView, PairNow};
+use crate::parallel::in_parts;
+
+/// The least number of clusters for which a search takes another processor: a thread costs as much as some hundred.
+/// Tests have few clusters, and split them too.
+const MIN_CLUSTERS: usize = if cfg!(test) { 1 } else { 512 };
 
 /// The conditions that an app must meet; the default matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -318,6 +323,20 @@ impl PreparedFilter<'_> {
         // A pair whose target the fleet does not have may be in the list of any cluster.
         let places = self.places.as_ref().filter(|_| view.fleet().strays == 0);
         view.fleet().among(places.map(|places| places.iter().copied()))
+    }
+
+    /// Splits the clusters of the view for which the filter was prepared into parts, the first opened first, and calls
+    /// `work` on all processors, each time with those of one part in which a pair may match. Returns the results in the
+    /// order of the parts.
+    pub(crate) fn in_parts<'p, 'v, R: Send>(
+        &'p self,
+        view: &'v FleetView,
+        work: impl Fn(&mut dyn Iterator<Item = InCluster<'p, 'v>>) -> R + Sync,
+    ) -> Vec<R> {
+        let clusters: Vec<(Place, &Arc<PublishedCluster>)> = self.places(view).collect();
+        in_parts(&clusters, MIN_CLUSTERS, |clusters| {
+            work(&mut clusters.iter().filter_map(|(place, cluster)| self.within(view, *place, cluster)))
+        })
     }
 
     /// Applies the filter to one of its [`places`](PreparedFilter::places); `None` if no pair can match there.

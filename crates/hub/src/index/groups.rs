@@ -10,7 +10,7 @@ use taffrail_apps::{Axis, FreshnessState, Source};
 use taffrail_status::rollup::Counts;
 
 use super::classes::CountedClass;
-use super::filter::AppFilter;
+use super::filter::{AppFilter, InCluster};
 use super::names::NameId;
 use super::pair::{ListedPair, PairClass, Place, worst_problem};
 use super::view::{FleetView, PairNow};
@@ -62,45 +62,15 @@ impl FleetView {
     /// Groups the apps that match `filter` by the value `by`, and returns the counts of each group, sorted by the text
     /// of that value.
     pub(crate) fn groups(&self, filter: &AppFilter, by: &GroupBy) -> Vec<AppGroup> {
-        let mut groups: FxHashMap<Value<'_>, AppGroup> = FxHashMap::default();
-        let mut count = |value, now: PairNow, pairs| {
-            let empty = || AppGroup {
-                group: String::new(),
-                apps: 0,
-                problems: 0,
-                counts: Counts::default(),
-                worst: None,
-                stale: 0,
-                lost: 0,
-            };
-            let group = groups.entry(value).or_insert_with(empty);
-            group.apps += pairs;
-            group.problems += if now.is_pressing() { pairs } else { 0 };
-            group.counts.add_many(now.effective, pairs);
-            match now.observed {
-                FreshnessState::Live => {
-                    group.worst = Some(group.worst.map_or(now.effective, |worst| worst.min(now.effective)));
-                }
-                FreshnessState::Stale => group.stale += pairs,
-                FreshnessState::Lost => group.lost += pairs,
-            }
-        };
-        for within in filter.prepare(self).clusters(self) {
-            let place = within.place;
-            let of_class = |(it, now): (&CountedClass, PairNow)| {
-                Some((self.class_value(by, place, &it.class, now)?, now, it.pairs))
-            };
-            let of_classes: Option<Vec<_>> = within.classes().map(of_class).collect();
-            match of_classes.filter(|_| within.is_decided) {
-                Some(values) => values.into_iter().for_each(|(value, now, pairs)| count(value, now, pairs)),
-                None => within.pairs().for_each(|(_, listed, now)| {
-                    count(self.value(by, place, listed, now), now, 1);
-                }),
-            }
-        }
-        // Different numbers may stand for one text: two clusters may have one name.
+        let prepared = filter.prepare(self);
+        let parts = prepared.in_parts(self, |clusters| {
+            let mut tally = Tally::default();
+            clusters.for_each(|within| self.tally(by, &within, &mut tally));
+            tally
+        });
+        // Two parts may have one value, and different numbers may stand for one text: two clusters may have one name.
         let mut told: BTreeMap<Cow<'_, str>, AppGroup> = BTreeMap::new();
-        for (value, group) in groups {
+        for (value, group) in parts.into_iter().flat_map(|Tally(groups)| groups) {
             let text = match value {
                 Value::Name(id) => self.fleet().names.text(id).into(),
                 Value::Cluster(place) => self.fleet().cluster(place).map_or("", |it| self.name(it)).into(),
@@ -116,6 +86,20 @@ impl FleetView {
             }
         }
         told.into_values().collect()
+    }
+
+    fn tally<'v>(&'v self, by: &GroupBy, within: &InCluster<'_, 'v>, tally: &mut Tally<'v>) {
+        let place = within.place;
+        let of_class = |(it, now): (&CountedClass, PairNow)| {
+            Some((self.class_value(by, place, &it.class, now)?, now, it.pairs))
+        };
+        let of_classes: Option<Vec<_>> = within.classes().map(of_class).collect();
+        match of_classes.filter(|_| within.is_decided) {
+            Some(values) => values.into_iter().for_each(|(value, now, pairs)| tally.add(value, now, pairs)),
+            None => within.pairs().for_each(|(_, listed, now)| {
+                tally.add(self.value(by, place, listed, now), now, 1);
+            }),
+        }
     }
 
     /// Returns the value that all pairs of a class share; `None` if they may differ.
@@ -159,6 +143,36 @@ impl FleetView {
             | GroupBy::Delivery
             | GroupBy::Status
             | GroupBy::Sync => Value::Text(pair.declared.body.target.0.as_str().into()),
+        }
+    }
+}
+
+/// The groups of the apps that were counted so far, by the value that they share; without its text.
+#[derive(Default)]
+struct Tally<'v>(FxHashMap<Value<'v>, AppGroup>);
+
+impl<'v> Tally<'v> {
+    /// Counts `pairs` apps of a value and a present state.
+    fn add(&mut self, value: Value<'v>, now: PairNow, pairs: usize) {
+        let empty = || AppGroup {
+            group: String::new(),
+            apps: 0,
+            problems: 0,
+            counts: Counts::default(),
+            worst: None,
+            stale: 0,
+            lost: 0,
+        };
+        let group = self.0.entry(value).or_insert_with(empty);
+        group.apps += pairs;
+        group.problems += if now.is_pressing() { pairs } else { 0 };
+        group.counts.add_many(now.effective, pairs);
+        match now.observed {
+            FreshnessState::Live => {
+                group.worst = Some(group.worst.map_or(now.effective, |worst| worst.min(now.effective)));
+            }
+            FreshnessState::Stale => group.stale += pairs,
+            FreshnessState::Lost => group.lost += pairs,
         }
     }
 }

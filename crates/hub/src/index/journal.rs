@@ -38,7 +38,11 @@ const MAX_SYNCS: usize = 50_000;
 const MAX_GONE: usize = 100_000;
 
 /// The least interval at which the time of a cluster's last sign of life is saved.
-const HEARD: Duration = Duration::from_secs(60);
+pub(super) const HEARD: Duration = Duration::from_secs(60);
+
+/// The least interval at which the times of the last signs of life of several clusters are saved together: a few at a
+/// time would write as many pages as all of them.
+const HEARD_TOGETHER: Duration = Duration::from_secs(15);
 
 /// The changes that are not saved yet, with the progress of the task that saves them.
 #[derive(Debug, Default)]
@@ -65,6 +69,9 @@ struct UnsavedChanges {
     noted: u64,
     pairs: UnsavedPairs,
     clusters: HashSet<ClusterId>,
+    /// The clusters of which only a sign of life is to be saved, and the moment at which such clusters were taken last.
+    heard: HashSet<ClusterId>,
+    heard_taken: Option<Duration>,
     forgotten: HashSet<ClusterId>,
     transitions: VecDeque<PendingTransition>,
     /// The last transitions of pairs that the store has and the fleet no longer shows.
@@ -72,8 +79,6 @@ struct UnsavedChanges {
     syncs: VecDeque<SyncRecord>,
     /// The moment of the last publication; `None` before the first one.
     published: Option<HubTime>,
-    /// For each cluster, the moment of its last sign of life that was added to the changes.
-    heard: HashMap<ClusterId, Duration>,
     /// The number of changes in the portion that is being saved.
     taken: usize,
     /// The number of transitions and syncs that were dropped because the store could not be written.
@@ -190,6 +195,8 @@ pub(crate) type GapTransition = (Arc<Pair>, Option<PairState>, Option<PairState>
 pub(crate) struct Portion {
     pairs: Vec<(PairRef, bool)>,
     pub(crate) clusters: Vec<ClusterId>,
+    /// The clusters of which only the time of the last sign of life is saved.
+    pub(crate) heard: Vec<ClusterId>,
     forgotten: HashSet<ClusterId>,
     transitions: Vec<PendingTransition>,
     ended: Vec<PairTransition>,
@@ -225,16 +232,9 @@ impl Journal {
         self.news.notify_one();
     }
 
-    /// Adds a cluster that gave a sign of life at the moment `at`, unless one less than a minute before was added. Its
-    /// time is saved with the next change of any cluster or pair, or after 15 s.
-    pub(crate) fn heard(&self, cluster: &ClusterId, at: Duration) {
-        let mut pending = self.pending();
-        let last = pending.heard.get(cluster).copied();
-        if last.is_some_and(|last| at.saturating_sub(last) < HEARD) {
-            return;
-        }
-        pending.heard.insert(cluster.clone(), at);
-        pending.clusters.insert(cluster.clone());
+    /// Adds a cluster that gave a sign of life. Its time is saved within 30 s.
+    pub(crate) fn heard(&self, cluster: &ClusterId) {
+        self.pending().heard.insert(cluster.clone());
     }
 
     /// Adds a cluster to remove from the store.
@@ -355,16 +355,22 @@ impl Journal {
         pending.noted += 1;
     }
 
-    /// Removes and returns the next portion to save: up to 10,000 transitions and syncs each, less than 20,000 pairs, and
+    /// Removes and returns the next portion to save at the moment `at`: up to 10,000 transitions and syncs each, less than 20,000 pairs, and
     /// all changes of clusters and all last transitions of pairs that the fleet no longer shows.
-    pub(crate) fn take(&self) -> Portion {
+    pub(crate) fn take(&self, at: Duration) -> Portion {
         let mut pending = self.pending();
+        let mut heard = Vec::new();
+        if pending.heard_taken.is_none_or(|taken| at.saturating_sub(taken) >= HEARD_TOGETHER) {
+            heard.extend(pending.heard.drain());
+            pending.heard_taken = Some(at);
+        }
         let pairs = pending.pairs.take();
         let transitions = pending.transitions.len().min(MAX_BATCH);
         let syncs = pending.syncs.len().min(MAX_BATCH);
         let mut portion = Portion {
             pairs,
             clusters: pending.clusters.drain().collect(),
+            heard,
             forgotten: std::mem::take(&mut pending.forgotten),
             transitions: pending.transitions.drain(..transitions).collect(),
             ended: std::mem::take(&mut pending.ended),
@@ -395,6 +401,11 @@ impl Journal {
             // One that was forgotten since stays so.
             if !pending.forgotten.contains(&cluster) {
                 pending.clusters.insert(cluster);
+            }
+        }
+        for cluster in portion.heard {
+            if !pending.forgotten.contains(&cluster) {
+                pending.heard.insert(cluster);
             }
         }
         portion.transitions.into_iter().rev().for_each(|it| pending.transitions.push_front(it));
@@ -499,7 +510,7 @@ impl Portion {
         self.pairs.len() + of_clusters + self.transitions.len() + self.ended.len() + self.syncs.len()
     }
 
-    /// Makes the batch that saves this portion, without its `clusters`.
+    /// Makes the batch that saves this portion, without its `clusters` and `heard`.
     pub(crate) fn batch(&self) -> Batch {
         let mut batch = Batch {
             forgotten: self.forgotten.iter().cloned().collect(),

@@ -45,21 +45,22 @@ impl FleetView {
         let rows = limit.min(MAX_CELLS / columns.len().max(1)).max(1);
         let names = &self.fleet().names;
         let prepared = filter.prepare(self);
-        let shown = || {
-            let column = |within: &InCluster<'_, '_>| column_of.get(within.place).copied().flatten();
-            prepared.clusters(self).filter_map(move |within| Some((column(&within)?, within)))
-        };
+        let column = |within: &InCluster<'_, '_>| column_of.get(within.place).copied().flatten();
         // An app whose target is not known has no column.
-        let mut is_used = vec![false; names.len()];
-        for (_, within) in shown() {
-            for (_, listed, _) in within.pairs().filter(|(_, listed, _)| !listed.class.is_stray) {
-                if let Some(is_used) = is_used.get_mut(listed.summary.key as usize) {
-                    *is_used = true;
+        let parts = prepared.in_parts(self, |clusters| {
+            let mut is_used = vec![false; names.len()];
+            for within in clusters.filter(|within| column(within).is_some()) {
+                for (_, listed, _) in within.pairs().filter(|(_, listed, _)| !listed.class.is_stray) {
+                    if let Some(is_used) = is_used.get_mut(listed.summary.key as usize) {
+                        *is_used = true;
+                    }
                 }
             }
-        }
-        let used = (0..).zip(&is_used).filter(|(_, is_used)| **is_used).map(|(id, _): (NameId, _)| id);
-        let mut keys: Vec<NameId> = used.collect();
+            is_used
+        });
+        let is_used = |at: usize| parts.iter().any(|part| part.get(at) == Some(&true));
+        let ids = (0..).zip(0..names.len()).filter(|(_, at)| is_used(*at));
+        let mut keys: Vec<NameId> = ids.map(|(id, _)| id).collect();
         let total = keys.len();
         keys.retain(|id| after.is_none_or(|after| names.text(*id) > after));
         keys.sort_unstable_by_key(|id| names.rank(*id));
@@ -72,24 +73,33 @@ impl FleetView {
                 *slot = Some(row);
             }
         }
-        // Of each cell its character, and the rank of the app that it shows: the least is the worst. A column lies
-        // together, as the apps of a cluster do.
+        // Of each cell its character, and the rank of the app that it shows: the least is the worst. The cells of a
+        // cluster lie together, as its apps do.
         let empty = (Matrix::EMPTY as u8, u8::MAX);
-        let mut grid: Vec<(u8, u8)> = vec![empty; columns.len() * keys.len()];
-        for (column, within) in shown() {
-            let Some(cells) = grid.get_mut(column * keys.len()..(column + 1) * keys.len()) else { continue };
-            for (_, listed, now) in within.pairs().filter(|(_, listed, _)| !listed.class.is_stray) {
-                let row = row_of.get(listed.summary.key as usize).copied().flatten();
-                let Some(cell) = row.and_then(|row| cells.get_mut(row as usize)) else { continue };
-                let rank = now.effective as u8 + if now.is_pressing() { 0 } else { 16 };
-                if rank < cell.1 {
-                    *cell = (code(now), rank);
+        let parts = prepared.in_parts(self, |clusters| {
+            let of_cluster = |within: InCluster<'_, '_>| {
+                let column = column(&within)?;
+                let mut cells = vec![empty; keys.len()];
+                for (_, listed, now) in within.pairs().filter(|(_, listed, _)| !listed.class.is_stray) {
+                    let row = row_of.get(listed.summary.key as usize).copied().flatten();
+                    let Some(cell) = row.and_then(|row| cells.get_mut(row as usize)) else { continue };
+                    let rank = now.effective as u8 + if now.is_pressing() { 0 } else { 16 };
+                    if rank < cell.1 {
+                        *cell = (code(now), rank);
+                    }
+                }
+                Some((column, cells))
+            };
+            clusters.filter_map(of_cluster).collect::<Vec<_>>()
+        });
+        let mut cells = vec![vec![Matrix::EMPTY as u8; columns.len()]; keys.len()];
+        for (column, of_column) in parts.into_iter().flatten() {
+            for (row, (code, _)) in cells.iter_mut().zip(of_column) {
+                if let Some(cell) = row.get_mut(column) {
+                    *cell = code;
                 }
             }
         }
-        let row =
-            |row: usize| grid.iter().skip(row).step_by(keys.len().max(1)).map(|(code, _)| *code).collect();
-        let cells: Vec<Vec<u8>> = (0..keys.len()).map(row).collect();
         let mut used = [false; CODES.len()];
         let mut is_met = [false; 256];
         for cell in cells.iter().flatten() {

@@ -16,20 +16,21 @@ mod names;
 pub(crate) mod page;
 pub(crate) mod page_watch;
 mod pair;
-mod pair_list;
 mod published;
 pub(crate) mod recent;
 #[cfg(test)]
 pub(crate) mod samples;
 mod saving;
+mod shared_list;
 mod view;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use rustc_hash::FxHashMap;
 use taffrail_api::hub::AppChange;
-use taffrail_api::report::{AppId, Consequences, Report};
+use taffrail_api::report::{AppId, Consequences, Report, Vitals};
 use taffrail_apps::{ClusterId, FreshnessState};
 use tokio::sync::{Notify, watch};
 
@@ -50,10 +51,11 @@ pub use published::PublishedFleet;
 use published::{CalledClusters, ClusterPairs, PublishedSource, UnheardClusters};
 use recent::RecentChanges;
 pub(crate) use recent::{UNRECORDED, past_freshness};
+use shared_list::SharedList;
 pub use view::FleetView;
 
 use crate::clock::{HubClock, HubTime};
-use crate::fleet::{Disagreement, FleetError, FleetState, Tells};
+use crate::fleet::{Disagreement, FleetError, FleetState, Taken, Tells};
 
 /// The time from a first change to the publication, so that changes are published together.
 const COLLECTED: Duration = Duration::from_millis(50);
@@ -97,8 +99,10 @@ struct Owner {
     opened: HashMap<ClusterId, Duration>,
     /// The apps whose pairs may have changed.
     apps: HashSet<AppId>,
-    /// The clusters to publish again, if only because of a sign of life.
+    /// The clusters to publish again.
     clusters: HashSet<ClusterId>,
+    /// The signs of life of each source of a cluster, by the cluster's place, if any came since the last publication.
+    heard: FxHashMap<Place, Box<[Vitals]>>,
     /// The clusters that the fleet did not have before they were opened since the last publication.
     new: HashSet<ClusterId>,
     /// For each app that is shown in another cluster than its home, the place of that cluster.
@@ -120,10 +124,17 @@ struct Owner {
 
 /// A state to publish, and its differences from the one before.
 struct Publication {
-    fleet: PublishedFleet,
+    fleet: Arc<PublishedFleet>,
     changes: Vec<PairChange>,
+    heard: FxHashMap<Place, Box<[Vitals]>>,
     /// The places at which the fleet has another cluster, or other pairs, facts, errors or signs of life of one.
     touched: Vec<Place>,
+}
+
+impl Publication {
+    fn unchanged(fleet: Arc<PublishedFleet>) -> Publication {
+        Publication { fleet, changes: Vec::new(), heard: FxHashMap::default(), touched: Vec::new() }
+    }
 }
 
 impl FleetIndex {
@@ -135,7 +146,7 @@ impl FleetIndex {
             owner: Mutex::new(Owner { begun: Some(begun), ..Owner::default() }),
             published,
             publishing: Mutex::default(),
-            last: Mutex::new(Arc::new(FleetView::new(Arc::default(), begun))),
+            last: Mutex::new(Arc::new(FleetView::empty(begun))),
             recent: Mutex::default(),
             log: Mutex::default(),
             latencies: Mutex::default(),
@@ -235,13 +246,23 @@ impl FleetIndex {
         let at = self.clock.time().at;
         let cluster = report.cluster.clone();
         let mut owner = lock(&self.owner);
-        let mut consequences = match owner.fleet.take(source, report, at) {
-            Ok(consequences) => consequences,
+        let Taken { mut consequences, is_other_whole, known } = match owner.fleet.apply(source, report, at) {
+            Ok(taken) => taken,
             Err(error) => {
                 owner.refused += 1;
                 return Err(error);
             }
         };
+        let (place, vitals, are_several) = (known.place, known.vitals(), known.sources.len() > 1);
+        // Before all halves have come nothing is proved.
+        let is_proved = vitals.iter().any(|source| source.age(at).is_some());
+        // The first one decides whether a later run of the hub knows the cluster.
+        let is_first = is_proved && known.noted.is_none();
+        let is_due = known.noted.is_some_and(|noted| at.saturating_sub(noted) >= journal::HEARD);
+        if is_first || is_due {
+            known.noted = Some(at);
+        }
+        owner.heard.insert(place, vitals);
         owner.reports += 1;
         let is_only_life = consequences.changed.is_empty() && !consequences.is_cluster_changed;
         if !is_only_life && owner.received.len() < MAX_RECEIVED {
@@ -249,21 +270,20 @@ impl FleetIndex {
         }
         owner.apps.extend(consequences.changed.iter().cloned());
         // With every proof of life another source may become the freshest.
-        if owner.fleet.known(&cluster).is_some_and(|known| known.sources.len() > 1) {
+        if are_several {
             owner.touch_all(&cluster);
         }
-        owner.clusters.insert(cluster.clone());
-        // Before all halves have come nothing is proved.
-        let mut sources = owner.fleet.known(&cluster).into_iter().flat_map(|known| &known.sources);
-        let is_proved = sources.any(|source| source.received.age(at).is_some());
+        if are_several || is_other_whole || consequences.is_cluster_changed {
+            owner.clusters.insert(cluster.clone());
+        }
         drop(owner);
         let syncs = std::mem::take(&mut consequences.syncs);
         // Without a store nobody keeps the syncs.
         if let Some(journal) = &self.journal {
-            if is_proved {
-                journal.heard(&cluster, at);
+            if is_due {
+                journal.heard(&cluster);
             }
-            if consequences.is_cluster_changed {
+            if is_first || consequences.is_cluster_changed {
                 journal.cluster(&cluster);
             }
             journal.syncs(syncs);
@@ -316,9 +336,9 @@ impl FleetIndex {
         let received = std::mem::take(&mut owner.received);
         let published = owner.publish(&self.published(), moment.at);
         drop(owner);
-        let (fleet, changes, touched) = match published {
-            Some(Publication { fleet, changes, touched }) => (Arc::new(fleet), changes, touched),
-            None => (self.published(), Vec::new(), Vec::new()),
+        let Publication { fleet, changes, heard, touched } = match published {
+            Some(publication) => publication,
+            None => Publication::unchanged(self.published()),
         };
         // The others are as in the last view.
         let different = match last.turns_by(moment.at) {
@@ -336,7 +356,7 @@ impl FleetIndex {
             news.extend(found.iter().filter_map(|transition| recent::row(view, transition)));
             turned.extend(found);
         }
-        let view = Arc::new(last.next(Arc::clone(&fleet), moment, &touched));
+        let view = Arc::new(last.next(Arc::clone(&fleet), moment, (&heard, &touched)));
         let since = view.turned(&before, &different);
         let transitions = recent::transitions(&before, &view, &changes, &since);
         places.extend(since);
@@ -411,13 +431,14 @@ impl Owner {
     /// Makes the state to publish after `old` from what is marked as changed, and clears the marks. Returns `None` if
     /// nothing is marked and `old` is not the state before the first publication.
     fn publish(&mut self, old: &PublishedFleet, at: Duration) -> Option<Publication> {
-        self.turn_sources(old, at);
+        self.turn_sources(at);
         self.find_strays(old);
         if !self.clusters.is_empty() {
             self.note_heard();
         }
         let has_all = Arc::ptr_eq(&self.unheard, &old.unheard);
-        if self.apps.is_empty() && self.clusters.is_empty() && has_all && old.version > 0 {
+        let is_silent = self.heard.is_empty() && self.clusters.is_empty();
+        if self.apps.is_empty() && is_silent && has_all && old.version > 0 {
             return None;
         }
         let mut changes: BTreeMap<Place, Vec<PairChange>> = BTreeMap::new();
@@ -456,41 +477,41 @@ impl Owner {
         old: &PublishedFleet,
         at: Duration,
     ) -> Publication {
-        let mut touched: Vec<Place> = changes.keys().copied().collect();
+        let mut heard = std::mem::take(&mut self.heard);
+        let mut touched: Vec<Place> = changes.keys().chain(heard.keys()).copied().collect();
         let mut clusters = old.clusters.clone();
         let mut places = Arc::clone(&old.places);
         for id in std::mem::take(&mut self.clusters) {
             let before = old.places.get(&id).copied();
             let known = self.fleet.known(&id);
             if let Some(gone) = before.filter(|place| known.is_none_or(|known| known.place != *place)) {
-                clusters.get_mut(gone).map(Option::take);
+                clusters.replace(gone, None);
                 Arc::make_mut(&mut places).remove(&id);
                 touched.push(gone);
             }
             let Some(known) = known else { continue };
             touched.push(known.place);
+            heard.insert(known.place, known.vitals());
             let pairs = before.filter(|before| *before == known.place);
             let pairs = pairs.and_then(|place| Some(Arc::clone(&old.cluster(place)?.pairs)));
             let cluster = PublishedCluster {
                 id: id.clone(),
+                place: known.place,
                 opened: self.opened.get(&id).copied().unwrap_or(at),
                 sources: PublishedSource::all(known),
                 pairs: pairs.unwrap_or_default(),
             };
-            if clusters.len() <= known.place {
-                clusters.resize(known.place + 1, None);
-            }
-            if let Some(slot) = clusters.get_mut(known.place) {
-                *slot = Some(Arc::new(cluster));
-            }
+            clusters.grow(known.place + 1, &None);
+            clusters.replace(known.place, Some(Arc::new(cluster)));
             if before != Some(known.place) {
                 Arc::make_mut(&mut places).insert(id, known.place);
             }
         }
         for (place, changes) in &changes {
-            let Some(Some(cluster)) = clusters.get_mut(*place) else { continue };
+            let Some(Some(cluster)) = clusters.get(*place) else { continue };
             let pairs = cluster.pairs.changed(changes, &mut self.names);
-            *cluster = Arc::new(cluster.with(Arc::new(pairs)));
+            let cluster = cluster.with(Arc::new(pairs));
+            clusters.replace(*place, Some(Arc::new(cluster)));
         }
         touched.sort_unstable();
         touched.dedup();
@@ -498,6 +519,10 @@ impl Owner {
         let (mut called, mut hosts) = (Arc::clone(&old.called), Arc::clone(&old.hosts));
         for place in &touched {
             let [gone, new] = [old.cluster(*place), clusters.get(*place).and_then(Option::as_ref)];
+            // Most only gave a sign of life.
+            if gone.zip(new).is_some_and(|(gone, new)| Arc::ptr_eq(gone, new)) {
+                continue;
+            }
             let [gone, new] = [gone, new].map(|cluster| cluster.map(|cluster| &**cluster));
             let counts = |cluster: &PublishedCluster| (cluster.pairs.pairs.len(), cluster.pairs.strays);
             let [less, more] = [gone, new].map(|cluster| cluster.map_or((0, 0), counts));
@@ -518,7 +543,7 @@ impl Owner {
         let (version, begun) = (old.version + 1, self.begun);
         let fleet =
             PublishedFleet { version, begun, clusters, pairs, strays, hosts, called, places, names, unheard };
-        Publication { fleet, changes, touched }
+        Publication { fleet: Arc::new(fleet), changes, heard, touched }
     }
 
     /// Removes the names and aliases that sources reported from the expected ones.
@@ -535,16 +560,17 @@ impl Owner {
 
     /// Makes the table of names again without unused names, if it has more than 6 for each of the `pairs` of all
     /// clusters, and 1,000 more.
-    fn forget_names(&mut self, clusters: &mut [Option<Arc<PublishedCluster>>], pairs: usize) {
+    fn forget_names(&mut self, clusters: &mut SharedList<Option<Arc<PublishedCluster>>>, pairs: usize) {
         // A pair has three names.
         if self.names.table().len() <= 6 * pairs + MIN_NAMES {
             return;
         }
         self.names = Names::default();
-        for cluster in clusters.iter_mut().flatten() {
+        let mut renumbered = |cluster: &Arc<PublishedCluster>| {
             let pairs = ClusterPairs::new(cluster.pairs.pairs.iter().cloned().collect(), &mut self.names);
-            *cluster = Arc::new(cluster.with(Arc::new(pairs)));
-        }
+            Arc::new(cluster.with(Arc::new(pairs)))
+        };
+        *clusters = clusters.iter().map(|cluster| cluster.as_ref().map(&mut renumbered)).collect();
     }
 
     /// Adds the change of one app since `old` to `changes`, by the place of the cluster that shows it. A pair that
@@ -586,14 +612,13 @@ impl Owner {
 
     /// Marks each cluster of several sources, and its apps, as changed if the freshness of a source changed since the
     /// last publication: another source may now be the best.
-    fn turn_sources(&mut self, old: &PublishedFleet, at: Duration) {
+    fn turn_sources(&mut self, at: Duration) {
         let fleet = &self.fleet;
         self.states.retain(|id, _| fleet.known(id).is_some());
         let mut turned = Vec::new();
         for (id, before) in &mut self.states {
-            let cluster = old.places.get(id).and_then(|place| old.cluster(*place));
-            let Some(cluster) = cluster.filter(|cluster| cluster.sources.len() > 1) else { continue };
-            let states: Vec<_> = cluster.sources.iter().map(|source| source.vitals.state(at)).collect();
+            let Some(known) = fleet.known(id).filter(|known| known.sources.len() > 1) else { continue };
+            let states: Vec<_> = known.sources.iter().map(|source| source.received.state(at)).collect();
             if *before != states {
                 turned.push(id.clone());
                 *before = states;

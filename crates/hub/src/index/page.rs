@@ -2,7 +2,6 @@
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use taffrail_api::filter::SortField;
@@ -11,15 +10,9 @@ use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
 use super::classes::CountedClass;
-use super::filter::{AppFilter, InCluster, PreparedFilter};
+use super::filter::{AppFilter, InCluster};
 use super::pair::{JudgedPair, ListedPair, Pair, Place, order};
-use super::published::PublishedCluster;
 use super::view::{FleetView, PairNow};
-use crate::parallel::in_parts;
-
-/// The least number of clusters for which a search takes another processor: a thread costs as much as some hundred.
-/// Tests have few clusters, and split them too.
-const MIN_CLUSTERS: usize = if cfg!(test) { 1 } else { 512 };
 
 /// The sort key of an app for one sort field, with all values that decide its position, so that a page can begin after
 /// an app that has changed or gone.
@@ -276,11 +269,10 @@ impl FleetView {
         let prepared = filter.prepare(self);
         let ranks = ClusterRanks::new(self, sort);
         let after = after.map(|key| key.after(self, sort, &ranks));
-        let search = Search { view: self, prepared: &prepared, sort, limit, after, ranks: &ranks };
-        let clusters: Vec<(Place, &Arc<PublishedCluster>)> = prepared.places(self).collect();
+        let search = Search { view: self, sort, limit, after, ranks: &ranks };
         let mut page = AppPage::default();
         let (mut found, mut is_cut) = (Vec::new(), false);
-        for part in in_parts(&clusters, MIN_CLUSTERS, |clusters| search.among(clusters)) {
+        for part in prepared.in_parts(self, |clusters| search.among(clusters)) {
             page.add(&part.page);
             is_cut |= part.is_cut;
             found.extend(part.best);
@@ -300,7 +292,6 @@ impl FleetView {
 /// The search for the pairs of a page.
 struct Search<'s, 'v> {
     view: &'v FleetView,
-    prepared: &'s PreparedFilter<'s>,
     sort: Option<SortField>,
     limit: usize,
     /// The least position in the page; `None` for any.
@@ -319,12 +310,9 @@ struct FoundPart<'v> {
 }
 
 impl<'v> Search<'_, 'v> {
-    fn among(&self, clusters: &[(Place, &'v Arc<PublishedCluster>)]) -> FoundPart<'v> {
+    fn among<'p>(&self, clusters: &mut dyn Iterator<Item = InCluster<'p, 'v>>) -> FoundPart<'v> {
         let mut part = FoundPart { page: AppPage::default(), best: BinaryHeap::new(), is_cut: false };
-        let all = clusters.iter();
-        for within in all.filter_map(|(place, cluster)| self.prepared.within(self.view, *place, cluster)) {
-            self.within(&within, &mut part);
-        }
+        clusters.for_each(|within| self.within(&within, &mut part));
         part
     }
 

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use taffrail_api::ErrorRow;
-use taffrail_api::report::{AppId, ClusterReport, Received, Vitals};
+use taffrail_api::report::{AppId, ClusterReport, Received};
 use taffrail_apps::ClusterId;
 
 use super::classes::{ClassCounter, PairClasses};
 use super::names::{NameTable, Names};
 use super::pair::{ListedPair, Pair, Place, Summary};
-use super::pair_list::PairList;
+use super::shared_list::SharedList;
 use crate::clock::HubTime;
 use crate::fleet::KnownCluster;
 
@@ -34,7 +34,7 @@ pub struct PublishedFleet {
     /// The moment at which the index was made; `None` before the first publication.
     pub(crate) begun: Option<HubTime>,
     /// The clusters, indexed by place; `None` at places of forgotten clusters.
-    pub(crate) clusters: Vec<Option<Arc<PublishedCluster>>>,
+    pub(crate) clusters: SharedList<Option<Arc<PublishedCluster>>>,
     /// The number of pairs in all clusters.
     pub(crate) pairs: usize,
     /// The number of pairs whose target cluster the fleet does not have.
@@ -75,7 +75,7 @@ impl CalledClusters {
         old: Option<&PublishedCluster>,
         new: Option<&PublishedCluster>,
     ) {
-        let [old, new] = [old, new].map(|cluster| cluster.map_or(&[][..], |cluster| &cluster.sources));
+        let [old, new] = [old, new].map(|cluster| cluster.map_or(&[][..], |cluster| &*cluster.sources));
         let mut both = old.iter().zip(new);
         if old.len() == new.len() && both.all(|(old, new)| Arc::ptr_eq(&old.facts, &new.facts)) {
             return;
@@ -108,16 +108,17 @@ impl CalledClusters {
 #[derive(Debug)]
 pub(crate) struct PublishedCluster {
     pub(crate) id: ClusterId,
+    pub(crate) place: Place,
     /// The moment of the hub's clock at which the cluster was added.
     pub(crate) opened: Duration,
-    pub(crate) sources: Vec<PublishedSource>,
+    pub(crate) sources: Arc<[PublishedSource]>,
     pub(crate) pairs: Arc<ClusterPairs>,
 }
 
-/// The latest report of one source about a cluster as a whole: signs of life, facts and errors.
+/// The latest facts and errors that one source reported about a cluster as a whole. Its signs of life come far more
+/// often: a [`FleetView`](super::FleetView) has them.
 #[derive(Debug, Clone)]
 pub(crate) struct PublishedSource {
-    pub(crate) vitals: Vitals,
     pub(crate) facts: Arc<ClusterReport>,
     pub(crate) errors: Arc<[ErrorRow]>,
     pub(crate) is_whole: bool,
@@ -128,7 +129,7 @@ pub(crate) struct PublishedSource {
 /// The pairs of a cluster, sorted by namespace, name, delivery and home, with their summaries at the same indices.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ClusterPairs {
-    pub(crate) pairs: PairList,
+    pub(crate) pairs: SharedList<Arc<Pair>>,
     pub(crate) summaries: Vec<Summary>,
     pub(crate) classes: PairClasses,
     /// The number of pairs whose target cluster the fleet does not have.
@@ -194,15 +195,20 @@ impl PublishedFleet {
 impl PublishedCluster {
     /// Returns a copy of the cluster with these pairs in place of its own.
     pub(crate) fn with(&self, pairs: Arc<ClusterPairs>) -> PublishedCluster {
-        let PublishedCluster { id, opened, sources, .. } = self;
-        PublishedCluster { id: id.clone(), opened: *opened, sources: sources.clone(), pairs }
+        let PublishedCluster { id, place, opened, sources, .. } = self;
+        PublishedCluster {
+            id: id.clone(),
+            place: *place,
+            opened: *opened,
+            sources: Arc::clone(sources),
+            pairs,
+        }
     }
 }
 
 impl PublishedSource {
-    pub(crate) fn all(known: &KnownCluster) -> Vec<PublishedSource> {
+    pub(crate) fn all(known: &KnownCluster) -> Arc<[PublishedSource]> {
         let source = |source: &crate::fleet::Source| PublishedSource {
-            vitals: source.received.vitals(),
             facts: Arc::clone(source.received.facts()),
             errors: errors(&source.received),
             is_whole: source.received.is_whole(),

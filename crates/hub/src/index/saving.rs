@@ -1,6 +1,6 @@
 //! Restores the index from the store when a hub starts, and saves its changes to the store while it runs.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,10 +76,11 @@ impl FleetIndex {
         owner.fleet = fleet;
         let publication = owner.publish_first(moment.at);
         drop(owner);
-        let published = Arc::new(publication.fleet);
+        let published = publication.fleet;
         // What was known before is no change.
         let mut last = lock(&self.last);
-        *last = Arc::new(last.next(Arc::clone(&published), moment, &publication.touched));
+        *last =
+            Arc::new(last.next(Arc::clone(&published), moment, (&publication.heard, &publication.touched)));
         lock(&self.log).push(last.number().unwrap_or_default(), ViewDifferences::default());
         drop(last);
         self.published.send_replace(published);
@@ -139,13 +140,20 @@ impl FleetIndex {
         }
         let mut pause = PAUSES.0;
         loop {
-            let portion = journal.take();
-            let mut batch = portion.batch();
             let moment = self.clock.time();
+            let portion = journal.take(moment.at);
+            let mut batch = portion.batch();
             {
                 let owner = lock(&self.owner);
-                let known = portion.clusters.iter().filter_map(|id| Some((id, owner.fleet.known(id)?)));
-                batch.clusters = known.map(|(id, known)| record(id, known, moment)).collect();
+                let known = |id| Some((id, owner.fleet.known(id)?));
+                let heard = portion.heard.iter().filter_map(known);
+                // A sign of life changes no epoch.
+                let heard = heard.map(|(id, known)| ClusterRecord {
+                    epochs: BTreeMap::new(),
+                    ..record(id, known, moment)
+                });
+                let clusters = portion.clusters.iter().filter_map(known);
+                batch.clusters = heard.chain(clusters.map(|(id, known)| record(id, known, moment))).collect();
             }
             match store.write(batch).await {
                 Ok(()) => {

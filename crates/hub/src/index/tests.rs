@@ -169,7 +169,12 @@ fn followed_view_answers_as_one_that_is_made_anew() {
             fleet.index.publish();
             fleet.pass(random.u64(..3) * 20);
             let view = fleet.index.view();
-            let anew = FleetView::new(Arc::clone(view.fleet()), view.moment());
+            let vitals = |place| {
+                let owner = lock(&fleet.index.owner);
+                let known = owner.fleet.all_known().find(|known| known.place == place);
+                known.map_or(Vec::new(), |known| known.vitals().into_vec())
+            };
+            let anew = FleetView::of(Arc::clone(view.fleet()), view.moment(), vitals);
             let mut filters = vec![AppFilter::default(), in_eu()];
             for name in CLUSTERS.into_iter().chain(["blue", "green", "prod", "none"]) {
                 let called: BTreeSet<Place> = view.called(name).collect();

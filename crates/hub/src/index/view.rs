@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use taffrail_api::report::{ClusterView, HeldHalf, NotLive, Vitals, join};
+use rustc_hash::FxHashMap;
+use taffrail_api::report::{ClusterReport, ClusterView, HeldHalf, NotLive, Vitals, join};
 use taffrail_api::{AppRow, ClusterRow, ErrorRow};
 use taffrail_apps::{Axis, ClusterId, Freshness, FreshnessState, ProblemSeverity, SyncState};
 use taffrail_status::Status;
@@ -24,19 +25,20 @@ pub struct FleetView {
     /// The number of the publication that made the view, which grows with each; `None` if none did.
     number: Option<u64>,
     /// The freshness of each source, those of one cluster beside each other.
-    states: Vec<SourceStates>,
+    states: Arc<Vec<SourceStates>>,
     /// The index in `states` of the first source of each cluster.
     first: Arc<[usize]>,
     /// Indexed by the place of a cluster, for answers that concern few of all clusters.
-    marks: Vec<ClusterMarks>,
+    marks: Arc<Vec<ClusterMarks>>,
     /// The first moment after that of the view at which a source becomes stale or lost if no other report comes, or an
     /// earlier one; `None` if none does.
     next_turn: Option<Duration>,
 }
 
-/// The freshness that a source shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The signs of life of a source, and the freshness that it shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct SourceStates {
+    vitals: Vitals,
     /// The freshness of the cluster as a whole.
     cluster: FreshnessState,
     /// The freshness by the proofs of the API server alone.
@@ -53,9 +55,23 @@ struct ClusterMarks {
 }
 
 impl SourceStates {
-    fn of(source: &PublishedSource, at: Duration) -> SourceStates {
-        SourceStates { cluster: source.vitals.cluster_state(at), proof: source.vitals.state(at) }
+    fn of(vitals: Vitals, at: Duration) -> SourceStates {
+        SourceStates { cluster: vitals.cluster_state(at), proof: vitals.state(at), vitals }
     }
+
+    /// Returns true if the source shows the same freshness as `other`, whenever it was heard last.
+    fn shows_the_same(&self, other: &SourceStates) -> bool {
+        (self.cluster, self.proof) == (other.cluster, other.proof)
+    }
+}
+
+/// A source of a cluster, from which something is taken that several may tell.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SpeakingSource<'c> {
+    place: Place,
+    /// The index among the sources of the cluster.
+    number: usize,
+    pub(crate) told: &'c PublishedSource,
 }
 
 /// The present state of a pair: the values that also depend on the freshness of its clusters.
@@ -92,38 +108,51 @@ fn earlier(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
 }
 
 impl FleetView {
-    /// Makes the view of a published fleet at a moment.
-    pub(crate) fn new(fleet: Arc<PublishedFleet>, moment: HubTime) -> FleetView {
+    /// Makes the view of a fleet without clusters at a moment.
+    pub(crate) fn empty(moment: HubTime) -> FleetView {
+        FleetView::of(Arc::default(), moment, |_| Vec::new())
+    }
+
+    /// Makes the view of a published fleet at a moment; `vitals` returns the signs of life of each source of the cluster
+    /// at a place.
+    pub(super) fn of(
+        fleet: Arc<PublishedFleet>,
+        moment: HubTime,
+        vitals: impl Fn(Place) -> Vec<Vitals>,
+    ) -> FleetView {
         let mut states = Vec::with_capacity(fleet.clusters.len());
         let mut first = Vec::with_capacity(fleet.clusters.len());
         let mut next_turn: Option<Duration> = None;
-        for cluster in &fleet.clusters {
+        for place in 0..fleet.clusters.len() {
             first.push(states.len());
-            for source in cluster.iter().flat_map(|cluster| &cluster.sources) {
-                states.push(SourceStates::of(source, moment.at));
-                let next = source.vitals.next_change(moment.at);
-                next_turn = earlier(next_turn, next);
+            for vitals in vitals(place) {
+                next_turn = earlier(next_turn, vitals.next_change(moment.at));
+                states.push(SourceStates::of(vitals, moment.at));
             }
         }
         let mut view = FleetView {
             fleet,
             moment,
             number: None,
-            states,
+            states: Arc::new(states),
             first: first.into(),
-            marks: Vec::new(),
+            marks: Arc::default(),
             next_turn,
         };
-        view.marks = (0..view.fleet.clusters.len()).map(|place| view.marks_of(place)).collect();
+        view.marks = Arc::new((0..view.fleet.clusters.len()).map(|place| view.marks_of(place)).collect());
         view
     }
 
     /// Makes the view of the same publication at a later moment.
     pub(crate) fn at(&self, moment: HubTime) -> FleetView {
         match self.turns_by(moment.at) {
-            true => FleetView::new(Arc::clone(&self.fleet), moment),
+            true => FleetView::of(Arc::clone(&self.fleet), moment, |place| self.vitals_of(place)),
             false => FleetView { moment, number: None, ..self.clone() },
         }
+    }
+
+    fn vitals_of(&self, place: Place) -> Vec<Vitals> {
+        self.states_of(place).iter().map(|state| state.vitals.clone()).collect()
     }
 
     fn marks_of(&self, place: Place) -> ClusterMarks {
@@ -132,26 +161,55 @@ impl FleetView {
         ClusterMarks { has_gap: self.gap(cluster).is_some(), has_errors }
     }
 
-    /// Makes the view of the publication that follows the one of this view. `touched` has the places at which `fleet`
-    /// has another cluster, or another report of one, than the fleet of this view. Looks at these alone, unless a source
-    /// turns meanwhile without a report, or there are other sources.
-    pub(crate) fn next(&self, fleet: Arc<PublishedFleet>, moment: HubTime, touched: &[Place]) -> FleetView {
+    /// Makes the view of the publication that follows the one of this view. `heard` has the signs of life of each source
+    /// of the clusters of which a report came, and `touched` the places of these and of all others at which `fleet` has
+    /// another cluster than the fleet of this view. Looks at these alone, unless a source turns meanwhile without a
+    /// report, or there are other sources.
+    pub(crate) fn next(
+        &self,
+        fleet: Arc<PublishedFleet>,
+        moment: HubTime,
+        (heard, touched): (&FxHashMap<Place, Box<[Vitals]>>, &[Place]),
+    ) -> FleetView {
         let number = Some(self.number.unwrap_or_default() + 1);
+        let sources = |place: Place| fleet.cluster(place).map_or(0, |cluster| cluster.sources.len());
         let has_other_sources = |place: &Place| {
-            let sources = fleet.cluster(*place).map_or(0, |cluster| cluster.sources.len());
-            self.states_of(*place).len() != sources
+            !self.has_same_cluster(&fleet, *place) && self.states_of(*place).len() != sources(*place)
         };
         let is_remade = self.turns_by(moment.at)
             || fleet.clusters.len() != self.first.len()
             || touched.iter().any(has_other_sources);
         if is_remade {
-            return FleetView { number, ..FleetView::new(fleet, moment) };
+            let vitals = |place| {
+                let told = heard.get(&place).map(|vitals| vitals.to_vec());
+                let mut vitals = told.unwrap_or_else(|| self.vitals_of(place));
+                vitals.truncate(sources(place));
+                vitals
+            };
+            return FleetView { number, ..FleetView::of(Arc::clone(&fleet), moment, vitals) };
         }
         let mut view = FleetView { fleet, moment, number, ..self.clone() };
         for place in touched {
-            view.next_turn = earlier(view.next_turn, view.judge(*place));
+            view.next_turn = earlier(view.next_turn, view.judge(*place, heard.get(place).map(|it| &**it)));
+            let is_live = |state: &SourceStates| state.cluster == FreshnessState::Live;
+            let is_still_live = match (self.states_of(*place), view.states_of(*place)) {
+                ([before], [now]) => is_live(before) && is_live(now),
+                // Of several another one may speak now.
+                _ => false,
+            };
+            if !is_still_live || !self.has_same_cluster(&view.fleet, *place) {
+                view.mark(*place);
+            }
         }
         view
+    }
+
+    /// Returns true if `fleet` has the very same cluster at a place as the fleet of this view.
+    fn has_same_cluster(&self, fleet: &PublishedFleet, place: Place) -> bool {
+        match (self.fleet.cluster(place), fleet.cluster(place)) {
+            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
+            (own, other) => own.is_none() && other.is_none(),
+        }
     }
 
     /// Returns true if a source may become stale or lost without a report after the moment of this view, up to and
@@ -160,21 +218,25 @@ impl FleetView {
         self.next_turn.is_some_and(|next| next <= end)
     }
 
-    /// Updates the freshness of the cluster at `place` to the moment of this view. Returns the first moment after it at
-    /// which one of its sources becomes stale or lost if no other report comes; `None` if none does.
-    fn judge(&mut self, place: Place) -> Option<Duration> {
-        let cluster = self.fleet.cluster(place)?;
-        let states = self.states.iter_mut().skip(self.first.get(place).copied().unwrap_or(usize::MAX));
+    /// Updates the freshness of the cluster at `place` to the moment of this view, by the signs of life `heard` if some
+    /// came. Returns the first moment after it at which one of its sources becomes stale or lost if no other report
+    /// comes; `None` if none does.
+    fn judge(&mut self, place: Place, heard: Option<&[Vitals]>) -> Option<Duration> {
+        let (first, end) = self.range_of(place);
         let mut next = None;
-        for (state, source) in states.zip(&cluster.sources) {
-            *state = SourceStates::of(source, self.moment.at);
-            next = earlier(next, source.vitals.next_change(self.moment.at));
-        }
-        let marks = self.marks_of(place);
-        if let Some(slot) = self.marks.get_mut(place) {
-            *slot = marks;
+        for (number, state) in Arc::make_mut(&mut self.states).get_mut(first..end)?.iter_mut().enumerate() {
+            let vitals = heard.and_then(|heard| heard.get(number)).unwrap_or(&state.vitals);
+            next = earlier(next, vitals.next_change(self.moment.at));
+            *state = SourceStates::of(vitals.clone(), self.moment.at);
         }
         next
+    }
+
+    fn mark(&mut self, place: Place) {
+        let marks = self.marks_of(place);
+        if let Some(slot) = Arc::make_mut(&mut self.marks).get_mut(place) {
+            *slot = marks;
+        }
     }
 
     /// Iterates over those of `places`, or of all places, whose cluster's rows are incomplete or old.
@@ -209,9 +271,9 @@ impl FleetView {
         if !self.turns_by(end) {
             return turns;
         }
-        for (place, cluster) in self.fleet.all() {
-            for source in &cluster.sources {
-                let next = |at: &Duration| source.vitals.next_change(*at);
+        for (place, _) in self.fleet.all() {
+            for SourceStates { vitals, .. } in self.states_of(place) {
+                let next = |at: &Duration| vitals.next_change(*at);
                 let all = std::iter::successors(next(&self.moment.at), next);
                 turns.extend(all.take_while(|at| *at <= end).map(|at| (at, place)));
             }
@@ -227,7 +289,8 @@ impl FleetView {
         self.moment = moment;
         // Later turns are not searched.
         self.next_turn = self.next_turn.map(|next| next.min(moment.at));
-        self.judge(place);
+        self.judge(place, None);
+        self.mark(place);
     }
 
     /// Returns the moment at which the fleet is viewed.
@@ -251,15 +314,16 @@ impl FleetView {
     /// since.
     pub(crate) fn turned(&self, old: &FleetView, places: &[Place]) -> HashSet<Place> {
         let is_turned = |place: &Place| {
-            let Some(cluster) = self.fleet.cluster(*place) else { return false };
-            let (own, before) = (self.states_of(*place), old.states_of(*place));
-            let Some(known) = old.fleet.cluster(*place).filter(|_| own == before) else { return true };
-            // The time of the last observation may change although the cluster was not live before either.
-            if Arc::ptr_eq(known, cluster) || own.iter().all(|it| it.cluster == FreshnessState::Live) {
+            if self.fleet.cluster(*place).is_none() {
                 return false;
             }
-            let mut pairs = cluster.sources.iter().zip(&known.sources);
-            pairs.any(|(own, before)| own.vitals != before.vitals)
+            let (own, before) = (self.states_of(*place), old.states_of(*place));
+            let is_known = old.fleet.cluster(*place).is_some() && own.len() == before.len();
+            if !is_known || !own.iter().zip(before).all(|(own, before)| own.shows_the_same(before)) {
+                return true;
+            }
+            // The time of the last observation may change although the cluster was not live before either.
+            !own.iter().all(|it| it.cluster == FreshnessState::Live) && own != before
         };
         places.iter().copied().filter(is_turned).collect()
     }
@@ -273,11 +337,11 @@ impl FleetView {
                 return false;
             }
             let (own, before) = (self.speaker(cluster), old.speaker(before));
-            let called = |source: Option<&'_ PublishedSource>| {
-                let facts = source.map(|source| &*source.facts);
+            let [own, before] = [own, before].map(|source| source.map(|source| &source.told.facts));
+            let called = |facts: Option<&Arc<ClusterReport>>| {
                 facts.map(|it| (it.name.clone(), it.aliases.clone(), it.labels.clone()))
             };
-            let is_same = own.zip(before).is_some_and(|(own, before)| Arc::ptr_eq(&own.facts, &before.facts));
+            let is_same = own.zip(before).is_some_and(|(own, before)| Arc::ptr_eq(own, before));
             !is_same && called(own) != called(before)
         })
     }
@@ -287,7 +351,7 @@ impl FleetView {
         let is_same = |place: &Place| {
             let (own, old) = (self.fleet.cluster(*place), old.fleet.cluster(*place));
             let (Some(own), Some(old)) = (own, old) else { return own.is_none() && old.is_none() };
-            let mut sources = own.sources.iter().zip(&old.sources);
+            let mut sources = own.sources.iter().zip(&*old.sources);
             let is_told = |(own, old): (&PublishedSource, &PublishedSource)| {
                 Arc::ptr_eq(&own.facts, &old.facts) && own.errors == old.errors
             };
@@ -297,9 +361,14 @@ impl FleetView {
     }
 
     fn states_of(&self, place: Place) -> &[SourceStates] {
-        let first = self.first.get(place).copied().unwrap_or(self.states.len());
-        let end = self.first.get(place + 1).copied().unwrap_or(self.states.len());
+        let (first, end) = self.range_of(place);
         self.states.get(first..end).unwrap_or_default()
+    }
+
+    /// Returns the indices in `states` of the first source of a cluster, and of the one after its last.
+    fn range_of(&self, place: Place) -> (usize, usize) {
+        let first = |place: Place| self.first.get(place).copied().unwrap_or(self.states.len());
+        (first(place), first(place + 1))
     }
 
     /// Computes the present state of the pairs of a class; `place` is that of the cluster that shows them.
@@ -343,12 +412,11 @@ impl FleetView {
     /// or the declared one if the observed half is live. `None` if it never was.
     fn dark_since(&self, pair: &Pair, now: PairNow) -> Option<Duration> {
         if now.observed == FreshnessState::Live {
-            let source = self.source(pair.home.cluster, pair.home.source)?;
-            return self.proved(&source.vitals, pair.declared.body.not_live, pair.declared.received);
+            let vitals = self.vitals(pair.home.cluster, pair.home.source)?;
+            return self.proved(vitals, pair.declared.body.not_live, pair.declared.received);
         }
         let ((source, kept), target) = pair.observed.as_ref().zip(pair.target)?;
-        let source = self.source(target, *source)?;
-        self.proved(&source.vitals, kept.body.not_live, kept.received)
+        self.proved(self.vitals(target, *source)?, kept.body.not_live, kept.received)
     }
 
     /// Returns the wall-clock time at which the half that is not live was observed last; `None` if it never was.
@@ -363,43 +431,47 @@ impl FleetView {
         vitals.age_of(own, received, at).map(|age| at.saturating_sub(age))
     }
 
-    fn source(&self, place: Place, source: u16) -> Option<&PublishedSource> {
-        self.fleet.cluster(place)?.sources.get(usize::from(source))
+    fn vitals(&self, place: Place, source: u16) -> Option<&Vitals> {
+        self.states_of(place).get(usize::from(source)).map(|state| &state.vitals)
     }
 
     /// Returns the source from which the name, facts and freshness of a cluster are taken: live before stale before
     /// lost, then the one with the latest sign of life. `None` if the cluster has no source.
-    pub(crate) fn speaker<'c>(&self, cluster: &'c PublishedCluster) -> Option<&'c PublishedSource> {
+    pub(crate) fn speaker<'c>(&self, cluster: &'c PublishedCluster) -> Option<SpeakingSource<'c>> {
+        let speaking = |(number, told)| SpeakingSource { place: cluster.place, number, told };
         if let [only] = &*cluster.sources {
-            return Some(only);
+            return Some(speaking((0, only)));
         }
-        cluster.sources.iter().min_by_key(|source| {
-            let age = source.vitals.age(self.moment.at);
-            (source.vitals.state(self.moment.at), age.is_none(), age)
+        let states = self.states_of(cluster.place);
+        let all = cluster.sources.iter().enumerate().map(speaking);
+        all.min_by_key(|source| {
+            let vitals = states.get(source.number).map(|state| &state.vitals);
+            let age = vitals.and_then(|vitals| vitals.age(self.moment.at));
+            let state = vitals.map_or(FreshnessState::Lost, |vitals| vitals.state(self.moment.at));
+            (state, age.is_none(), age)
         })
     }
 
     /// Returns the freshness of a cluster by one source, at the moment of this view.
-    pub(crate) fn freshness(&self, source: &PublishedSource) -> Freshness {
-        source.vitals.freshness(self.moment.at, self.moment.now)
+    pub(crate) fn freshness(&self, source: SpeakingSource<'_>) -> Freshness {
+        let state = self.states_of(source.place).get(source.number);
+        state.map_or(Freshness::never(), |it| it.vitals.freshness(self.moment.at, self.moment.now))
     }
 
     /// Returns the name of a cluster by its best source; empty if that reported none.
     pub(crate) fn name<'c>(&self, cluster: &'c PublishedCluster) -> &'c str {
-        self.speaker(cluster).map_or("", |source| &source.facts.name)
+        self.speaker(cluster).map_or("", |source| &source.told.facts.name)
     }
 
     /// Returns the labels of a cluster by its best source; `None` if it has no source.
     pub(crate) fn labels<'c>(&self, cluster: &'c PublishedCluster) -> Option<&'c BTreeMap<String, String>> {
-        self.speaker(cluster).map(|source| &source.facts.labels)
+        self.speaker(cluster).map(|source| &source.told.facts.labels)
     }
 
     /// Returns true if a cluster has the identity `name`, or, by its best source, the name or an alias `name`.
     pub(crate) fn is_called(&self, cluster: &PublishedCluster, name: &str) -> bool {
-        let facts = self.speaker(cluster).map(|source| &*source.facts);
-        let is_name = |it: &taffrail_api::report::ClusterReport| {
-            it.name == name || it.aliases.iter().any(|alias| alias == name)
-        };
+        let facts = self.speaker(cluster).map(|source| &*source.told.facts);
+        let is_name = |it: &ClusterReport| it.name == name || it.aliases.iter().any(|alias| alias == name);
         cluster.id.0 == name || facts.is_some_and(is_name)
     }
 
@@ -416,17 +488,17 @@ impl FleetView {
     fn cluster_view<'c>(&self, cluster: &'c PublishedCluster) -> ClusterView<'c> {
         let source = self.speaker(cluster);
         ClusterView {
-            name: source.map_or("", |source| &source.facts.name),
+            name: source.map_or("", |source| &source.told.facts.name),
             is_live: source.is_some_and(|source| self.freshness(source).is_live()),
-            silence: source.and_then(|source| source.facts.lost.as_ref()).map(|lost| &*lost.message),
+            silence: source.and_then(|source| source.told.facts.lost.as_ref()).map(|lost| &*lost.message),
         }
     }
 
     /// Makes the app's row of a pair at the moment of this view.
     pub(crate) fn row(&self, pair: &Pair) -> AppRow {
         let HubTime { at, now } = self.moment;
-        let freshness = |source: Option<&PublishedSource>, own, received| {
-            source.map_or(Freshness::never(), |source| source.vitals.freshness_of(own, received, at, now))
+        let freshness = |vitals: Option<&Vitals>, own, received| {
+            vitals.map_or(Freshness::never(), |vitals| vitals.freshness_of(own, received, at, now))
         };
         let view = |place: Place, id: &ClusterId| {
             let known = self.fleet.cluster(place).map(|cluster| self.cluster_view(cluster));
@@ -444,7 +516,7 @@ impl FleetView {
         let declared = HeldHalf {
             body: &*pair.declared.body,
             freshness: freshness(
-                self.source(home, pair.home.source),
+                self.vitals(home, pair.home.source),
                 pair.declared.body.not_live,
                 pair.declared.received,
             ),
@@ -453,7 +525,7 @@ impl FleetView {
         let target = ClusterView { name: &name, is_live, silence };
         let observed = pair.observed.as_ref().zip(pair.target).map(|((source, kept), place)| HeldHalf {
             body: &*kept.body,
-            freshness: freshness(self.source(place, *source), kept.body.not_live, kept.received),
+            freshness: freshness(self.vitals(place, *source), kept.body.not_live, kept.received),
             cluster: target,
         });
         join(&pair.app, declared, observed, target)
@@ -466,13 +538,13 @@ impl FleetView {
         let pairs = cluster.pairs.pairs.iter().filter(|pair| pair.target.is_some());
         let apps: Vec<AppRow> = pairs.map(|pair| self.row(pair)).collect();
         let apps: Vec<&AppRow> = apps.iter().collect();
-        Some(ClusterRow::new(&source.facts, &apps, source.errors.len(), self.freshness(source)))
+        Some(ClusterRow::new(&source.told.facts, &apps, source.told.errors.len(), self.freshness(source)))
     }
 
     /// Returns the source that speaks for a cluster; `None` if it has none, or that has not told the name of the cluster
     /// yet: the name comes with the first report of a stream.
-    fn named_speaker<'c>(&self, cluster: &'c PublishedCluster) -> Option<&'c PublishedSource> {
-        self.speaker(cluster).filter(|source| !source.facts.name.is_empty())
+    fn named_speaker<'c>(&self, cluster: &'c PublishedCluster) -> Option<SpeakingSource<'c>> {
+        self.speaker(cluster).filter(|source| !source.told.facts.name.is_empty())
     }
 
     /// Returns the present status of the cluster at a place, and the number of its apps with a problem that is more
@@ -490,7 +562,7 @@ impl FleetView {
                 worst = worst.min(now.effective);
             }
         }
-        let facts = &source.facts;
+        let facts = &source.told.facts;
         let is_unseen = facts.is_empty_dump && worst == Status::Current;
         let status = match self.freshness(source).is_live() {
             true if is_unseen => Status::Unknown,

@@ -153,8 +153,9 @@ impl SentPage {
         let mut rows = Vec::new();
         for pair in watch.page() {
             let cluster = view.fleet().cluster(pair.place);
-            let facts =
-                cluster.and_then(|cluster| view.speaker(cluster)).map(|source| Arc::clone(&source.facts));
+            let facts = cluster
+                .and_then(|cluster| view.speaker(cluster))
+                .map(|source| Arc::clone(&source.told.facts));
             let old = known.remove(&(pair.place, pair.pair.app.clone()));
             let is_same = |old: &&SentRow| {
                 let is_told = match (&old.facts, &facts) {

@@ -34,7 +34,7 @@ fn store_that_cannot_be_written_costs_a_bounded_number_of_transitions() {
     // The first and the last of a pair stand, and that something between them was not recorded.
     let mut told = Vec::new();
     loop {
-        let portion = journal.take();
+        let portion = journal.take(Duration::ZERO);
         told.extend(portion.batch().transitions);
         if portion.last().is_some() {
             break;
@@ -55,14 +55,33 @@ fn what_could_not_be_saved_waits_in_its_order() {
     let cluster = |name: &str| ClusterId(name.to_owned());
     journal.cluster(&cluster("eu"));
     journal.cluster(&cluster("us"));
-    let portion = journal.take();
+    let portion = journal.take(Duration::ZERO);
     assert!(portion.last().is_some());
     assert_eq!(journal.counts().pending, 2, "what is being written is not saved yet");
     journal.forget(&cluster("us"));
     journal.put_back(portion);
-    let portion = journal.take();
+    let portion = journal.take(Duration::ZERO);
     assert_eq!(portion.clusters, [cluster("eu")]);
     journal.saved(portion.last());
     assert_eq!(journal.counts().pending, 0);
     assert_eq!(portion.batch().forgotten.into_iter().collect::<Vec<_>>(), [cluster("us")]);
+}
+
+#[test]
+fn signs_of_life_are_saved_together() {
+    let journal = Journal::default();
+    let [eu, us] = ["eu", "us"].map(|name| ClusterId(name.to_owned()));
+    let heard = |seconds: u64| journal.take(Duration::from_secs(seconds));
+    journal.heard(&eu);
+    let first = heard(100);
+    assert_eq!(first.heard, std::slice::from_ref(&eu));
+    journal.heard(&us);
+    assert_eq!(heard(114).heard, []);
+    journal.put_back(first);
+    let mut second = heard(115).heard;
+    second.sort();
+    assert_eq!(second, [eu.clone(), us.clone()]);
+    journal.heard(&eu);
+    journal.forget(&eu);
+    assert_eq!(heard(200).heard, []);
 }

@@ -196,7 +196,7 @@ impl Log {
         for second in seconds.take(LOST.as_secs() as usize + 1) {
             let at = Duration::from_secs(second) + Duration::from_micros(1);
             let moment = HubTime { at, now: journal::time_of(at, end) };
-            self.note(moment.now, &states_of(&FleetView::new(fleet.index.published(), moment)));
+            self.note(moment.now, &states_of(&fleet.index.last_view().at(moment)));
         }
     }
 
