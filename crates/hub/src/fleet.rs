@@ -107,15 +107,18 @@ pub(crate) struct KnownCluster {
     /// The place of the cluster in lists: in the order in which clusters were opened.
     pub(crate) place: usize,
     pub(crate) sources: Vec<Source>,
-    /// The moment of the last sign of life that is noted to be saved; `None` before the first.
+    /// The moment at which the index last gave a sign of life of this cluster to its journal; `None` before the first
+    /// one in this run, and again once a source was forgotten.
     pub(crate) noted: Option<Duration>,
 }
 
 /// The consequences of a report, with what the fleet knows of its cluster after it.
 pub(crate) struct Taken<'f> {
     pub(crate) consequences: Consequences,
-    /// True if the report changed how much the source has told of the cluster: all apps or not, refused and cut halves.
-    pub(crate) is_other_whole: bool,
+    /// True if the report changed whether the source has told all apps, or how many halves were refused or cut.
+    pub(crate) is_extent_changed: bool,
+    /// True if the cluster gave a sign of life that is later than all before.
+    pub(crate) is_heard: bool,
     pub(crate) known: &'f mut KnownCluster,
 }
 
@@ -210,6 +213,8 @@ impl FleetState {
         let next = forgotten.map(|source| source.received.epoch() + 1).max();
         self.first_epoch = self.first_epoch.max(next.unwrap_or_default());
         known.sources.retain(|known| known.name != source);
+        // What is saved of the cluster came from the sources that are left.
+        known.noted = None;
         // The other sources may go on to disagree.
         self.differing.retain(|(of, app, side), _| of != cluster || known.differs(app, *side, |_| true));
         if known.sources.is_empty() {
@@ -239,6 +244,7 @@ impl FleetState {
         let cluster = report.cluster.clone();
         let not_open = || FleetError::NotOpen { source_name: source.to_owned(), cluster: cluster.clone() };
         let known = self.clusters.get_mut(&cluster).ok_or_else(not_open)?;
+        let last = known.age(at);
         let own = known.sources.iter_mut().find(|known| known.name == source).ok_or_else(not_open)?;
         if let Content::Changes { changed: halves, .. } | Content::Snapshot { halves, .. } =
             &mut report.content
@@ -248,7 +254,7 @@ impl FleetState {
         let extent = |own: &Source| (own.received.is_whole(), own.received.refused(), own.received.cut());
         let before = extent(own);
         let consequences = own.received.take(report, at)?;
-        let is_other_whole = before != extent(own);
+        let is_extent_changed = before != extent(own);
         if known.sources.len() > 1 {
             for app in &consequences.changed {
                 for side in [HalfSide::Declared, HalfSide::Observed] {
@@ -260,7 +266,8 @@ impl FleetState {
                 }
             }
         }
-        Ok(Taken { consequences, is_other_whole, known })
+        let is_heard = known.age(at).is_some_and(|age| last.is_none_or(|last| age < last));
+        Ok(Taken { consequences, is_extent_changed, is_heard, known })
     }
 
     pub(crate) fn known(&self, cluster: &ClusterId) -> Option<&KnownCluster> {
@@ -362,6 +369,12 @@ impl FleetState {
 }
 
 impl KnownCluster {
+    /// Returns the time from the last proof of the API server through any source to the moment `at`; `None` before the
+    /// first proof.
+    fn age(&self, at: Duration) -> Option<Duration> {
+        self.sources.iter().filter_map(|source| source.received.age(at)).min()
+    }
+
     /// Returns the signs of life of each source.
     pub(crate) fn vitals(&self) -> Box<[Vitals]> {
         self.sources.iter().map(|source| source.received.vitals()).collect()

@@ -232,7 +232,7 @@ impl Journal {
         self.news.notify_one();
     }
 
-    /// Adds a cluster that gave a sign of life. Its time is saved within 30 s.
+    /// Adds a cluster that gave a sign of life. Its time is given to the store within 30 s.
     pub(crate) fn heard(&self, cluster: &ClusterId) {
         self.pending().heard.insert(cluster.clone());
     }
@@ -355,8 +355,9 @@ impl Journal {
         pending.noted += 1;
     }
 
-    /// Removes and returns the next portion to save at the moment `at`: up to 10,000 transitions and syncs each, less than 20,000 pairs, and
-    /// all changes of clusters and all last transitions of pairs that the fleet no longer shows.
+    /// Removes and returns the next portion to save at the moment `at`: up to 10,000 transitions and syncs each, less
+    /// than 20,000 pairs, all changes of clusters, all last transitions of pairs that the fleet no longer shows, and at
+    /// most every [`HEARD_TOGETHER`] the clusters of which only a sign of life is to be saved.
     pub(crate) fn take(&self, at: Duration) -> Portion {
         let mut pending = self.pending();
         let mut heard = Vec::new();
@@ -394,20 +395,14 @@ impl Journal {
                 pending.pairs.insert(pair, is_gone);
             }
         }
-        for cluster in portion.forgotten {
-            pending.forgotten.insert(cluster);
-        }
-        for cluster in portion.clusters {
-            // One that was forgotten since stays so.
-            if !pending.forgotten.contains(&cluster) {
-                pending.clusters.insert(cluster);
-            }
-        }
-        for cluster in portion.heard {
-            if !pending.forgotten.contains(&cluster) {
-                pending.heard.insert(cluster);
-            }
-        }
+        // One that was forgotten since stays so; one of the portion may have been opened again after that.
+        let is_left = |cluster: &ClusterId| !pending.forgotten.contains(cluster);
+        let clusters: Vec<ClusterId> = portion.clusters.into_iter().filter(is_left).collect();
+        let heard: Vec<ClusterId> = portion.heard.into_iter().filter(is_left).collect();
+        pending.clusters.extend(clusters);
+        pending.heard.extend(heard);
+        pending.heard_taken = None;
+        pending.forgotten.extend(portion.forgotten);
         portion.transitions.into_iter().rev().for_each(|it| pending.transitions.push_front(it));
         pending.ended.extend(portion.ended);
         portion.syncs.into_iter().rev().for_each(|it| pending.syncs.push_front(it));

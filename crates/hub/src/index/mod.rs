@@ -246,19 +246,18 @@ impl FleetIndex {
         let at = self.clock.time().at;
         let cluster = report.cluster.clone();
         let mut owner = lock(&self.owner);
-        let Taken { mut consequences, is_other_whole, known } = match owner.fleet.apply(source, report, at) {
-            Ok(taken) => taken,
-            Err(error) => {
-                owner.refused += 1;
-                return Err(error);
-            }
-        };
+        let Taken { mut consequences, is_extent_changed, is_heard, known } =
+            match owner.fleet.apply(source, report, at) {
+                Ok(taken) => taken,
+                Err(error) => {
+                    owner.refused += 1;
+                    return Err(error);
+                }
+            };
         let (place, vitals, are_several) = (known.place, known.vitals(), known.sources.len() > 1);
-        // Before all halves have come nothing is proved.
-        let is_proved = vitals.iter().any(|source| source.age(at).is_some());
         // The first one decides whether a later run of the hub knows the cluster.
-        let is_first = is_proved && known.noted.is_none();
-        let is_due = known.noted.is_some_and(|noted| at.saturating_sub(noted) >= journal::HEARD);
+        let is_first = is_heard && known.noted.is_none();
+        let is_due = is_heard && known.noted.is_some_and(|noted| at.saturating_sub(noted) >= journal::HEARD);
         if is_first || is_due {
             known.noted = Some(at);
         }
@@ -273,7 +272,7 @@ impl FleetIndex {
         if are_several {
             owner.touch_all(&cluster);
         }
-        if are_several || is_other_whole || consequences.is_cluster_changed {
+        if are_several || is_extent_changed || consequences.is_cluster_changed {
             owner.clusters.insert(cluster.clone());
         }
         drop(owner);

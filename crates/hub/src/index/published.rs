@@ -1,7 +1,7 @@
 //! The immutable state of a fleet that the index publishes for its readers.
 //!
 //! Each state shares unchanged parts with the one before: a report about one app copies only a part of the list of its
-//! cluster's pairs, their summaries, and the list of clusters.
+//! cluster's pairs, their summaries, and a part of the list of clusters.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

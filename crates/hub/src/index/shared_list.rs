@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// The number of items in a part, except in the last one. Replacing an item copies one part, and the list of parts.
 const PART: usize = 16;
 
-/// Items in an order. A copy shares all parts; replacing an item then makes one part anew. To insert or remove items, a
+/// Items in an order. A copy shares all parts; replacing an item then copies one part. To insert or remove items, a
 /// new list is made.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedList<T> {

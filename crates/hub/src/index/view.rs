@@ -65,7 +65,7 @@ impl SourceStates {
     }
 }
 
-/// A source of a cluster, from which something is taken that several may tell.
+/// The source whose facts and freshness stand for its cluster.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SpeakingSource<'c> {
     place: Place,
@@ -162,8 +162,8 @@ impl FleetView {
     }
 
     /// Makes the view of the publication that follows the one of this view. `heard` has the signs of life of each source
-    /// of the clusters of which a report came, and `touched` the places of these and of all others at which `fleet` has
-    /// another cluster than the fleet of this view. Looks at these alone, unless a source turns meanwhile without a
+    /// of the clusters of which a report came or that were published again, and `touched` the places of these and of
+    /// all others at which `fleet` has another cluster than the fleet of this view. Looks at these alone, unless a source turns meanwhile without a
     /// report, or there are other sources.
     pub(crate) fn next(
         &self,

@@ -124,7 +124,7 @@ pub struct Batch {
     pub pairs: Vec<PairRecord>,
     /// The pairs that are gone. Their history stays.
     pub gone: BTreeSet<PairId>,
-    /// The clusters whose attributes or epochs changed.
+    /// The clusters whose attributes or epochs changed, or that gave a sign of life, and then without epochs.
     pub clusters: Vec<ClusterRecord>,
     /// The clusters to forget. Their epochs are removed too; their pairs stay until they are removed themselves.
     pub forgotten: BTreeSet<ClusterId>,

@@ -65,6 +65,13 @@ fn what_could_not_be_saved_waits_in_its_order() {
     journal.saved(portion.last());
     assert_eq!(journal.counts().pending, 0);
     assert_eq!(portion.batch().forgotten.into_iter().collect::<Vec<_>>(), [cluster("us")]);
+    // One that came back in the same portion is not forgotten with it.
+    journal.forget(&cluster("eu"));
+    journal.cluster(&cluster("eu"));
+    journal.put_back(journal.take(Duration::ZERO));
+    let portion = journal.take(Duration::ZERO);
+    assert_eq!(portion.clusters, [cluster("eu")]);
+    assert_eq!(portion.batch().forgotten.len(), 1);
 }
 
 #[test]
@@ -78,7 +85,8 @@ fn signs_of_life_are_saved_together() {
     journal.heard(&us);
     assert_eq!(heard(114).heard, []);
     journal.put_back(first);
-    let mut second = heard(115).heard;
+    // What could not be saved waits no longer than all else.
+    let mut second = heard(114).heard;
     second.sort();
     assert_eq!(second, [eu.clone(), us.clone()]);
     journal.heard(&eu);
