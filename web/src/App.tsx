@@ -15,8 +15,10 @@ import { Clusters } from "./views/clusters/Clusters";
 
 const AppPage = lazy(() => import("./views/app/AppPage"));
 const Matrix = lazy(() => import("./views/matrix/Matrix"));
+const SearchPage = lazy(() => import("./views/search/SearchPage"));
+const Time = lazy(() => import("./views/time/Time"));
 
-const TITLES: Record<string, string> = { "/": "Attention", "/apps": "Apps", "/clusters": "Clusters", "/matrix": "Matrix" };
+const TITLES: Record<string, string> = { "/": "Attention", "/apps": "Apps", "/clusters": "Clusters", "/matrix": "Matrix", "/search": "Search", "/time": "Time" };
 const APP = "/app/";
 
 export function App() {
@@ -45,6 +47,8 @@ export function App() {
     { keys: "g p", what: "Apps", act: () => go("/apps") },
     { keys: "g c", what: "Clusters", act: () => go("/clusters") },
     { keys: "g m", what: "Matrix", act: () => go("/matrix") },
+    { keys: "g s", what: "Search, as a view", act: () => go("/search") },
+    { keys: "g t", what: "Time: the apps at a past moment", act: () => go("/time") },
     { keys: "/", what: "Search", act: focusSearch },
     { keys: "c", what: "Copy the command of this view", act: () => [...document.querySelectorAll<HTMLElement>("[data-copy=main]")].at(-1)?.click() },
     { keys: "t", what: "Switch between light and dark", act: () => setTheme(isDark() ? "light" : "dark") },
@@ -67,6 +71,8 @@ export function App() {
               <Match when={path() === "/apps"}><Apps /></Match>
               <Match when={path() === "/clusters"}><Clusters /></Match>
               <Match when={path() === "/matrix"}><Matrix /></Match>
+              <Match when={path() === "/search"}><SearchPage /></Match>
+              <Match when={path() === "/time"}><Time /></Match>
               <Match when={shownApp()}>{(ref) => <AppPage app={ref()} isPage />}</Match>
             </Switch>
           </Suspense>

@@ -65,14 +65,19 @@ const VIEWS = () => ({
   "in-clusters": [`/apps?app=${refOf(bad)}&tab=clusters`, ".revision"],
   logs: [`/apps?app=${refOf(bad)}&tab=logs`, ".log-tools"],
   "app-page": [`/app/${refOf(bad)}`, ".app-page .why"],
+  trust: [`/apps?app=${refOf(bad)}&tab=trust`, ".tab-panel .log-list"],
   matrix: ["/matrix", ".matrix canvas"],
+  search: ["/search?q=shop", ".search-results .result"],
+  "search-none": ["/search?q=no-app-has-this", ".search-results"],
+  time: ["/time?all=", "[role=grid] [role=row][data-index]"],
+  "time-before": ["/time?at=2020-01-01T00:00:00Z", ".note-action .button"],
   nowhere: ["/nowhere", "main h1"],
 });
 
 for (const theme of ["light", "dark"]) {
   for (const [size, box] of Object.entries(SIZES)) {
     test(`views without a fault: ${size}, ${theme}`, { skip }, async () => {
-      const { page, context, faults } = await open("/", { ...box, theme });
+      const { page, context, faults } = await open("/", { ...box, theme, expected: /400/ });
       for (const [name, [path, selector]] of Object.entries(VIEWS())) {
         await page.goto(fleet.hub + path);
         await page.waitForSelector(selector, { timeout: 8_000 }).catch(() => faults.push(`${name}: no ${selector}`));
@@ -158,6 +163,50 @@ test("keys reach an app and come back to its row", { skip }, async () => {
   assert.deepEqual(await violations(page), []);
   await page.keyboard.press("Enter");
   await page.waitForURL(/text=shop/);
+  await context.close();
+  assert.deepEqual(faults, []);
+});
+
+test("a past moment shows what the hub recorded then, and a change of an app leads to it", { skip }, async () => {
+  const { page, context, faults } = await open("/time");
+  await page.waitForURL(/at=/);
+  const at = new Date(Date.now() - 2000).toISOString();
+  await page.goto(`${fleet.hub}/time?at=${at}`);
+  const then = await ask(`apps?at=${encodeURIComponent(at)}&limit=500`);
+  const bad = await ask(`apps?at=${encodeURIComponent(at)}&problems=&limit=500`);
+  await page.getByRole("heading", { name: new RegExp(`^At .*, .* ago, ${bad.total || "none"} of ${then.total} apps had a problem`) }).waitFor();
+  await page.getByRole("button", { name: "With a problem" }).click();
+  await page.waitForURL(/all=/);
+  assert.equal(await page.locator("[role=grid]").getAttribute("aria-rowcount"), String(then.total + 1));
+  const [first] = then.items;
+  const row = page.locator("[role=row][data-index='0']");
+  assert.match(await row.textContent(), new RegExp(`${first.effective === "Current" ? "Ready" : "(was )?\\w+"}.*${first.name}`));
+  await row.click();
+  await page.waitForSelector(".drawer .log-list a[href^='/time?at=']");
+  const moment = await page.locator(".drawer .log-list a[href^='/time?at=']").first().getAttribute("href");
+  await page.goto(fleet.hub + moment);
+  await page.getByRole("heading", { name: /^At .* ago, / }).waitFor();
+  await page.getByRole("button", { name: "−5m" }).click();
+  await page.waitForURL((url) => url.searchParams.get("at") !== new URL(fleet.hub + moment).searchParams.get("at"));
+  await context.close();
+  assert.deepEqual(faults.filter((one) => !/400/.test(one)), []);
+});
+
+test("a search finds apps, clusters and causes, and leads to them", { skip }, async () => {
+  const { page, context, faults } = await open("/");
+  await page.waitForSelector(".entry");
+  await page.keyboard.press("g");
+  await page.keyboard.press("s");
+  await page.waitForURL(/\/search/);
+  await page.getByRole("searchbox", { name: "Search", exact: true }).fill("eu-1");
+  await page.waitForURL(/q=eu-1/);
+  const { total } = await ask("apps?text=eu-1&limit=1");
+  await page.getByRole("heading", { name: new RegExp(`“eu-1” is in ${total} apps? and the name of 1 cluster`) }).waitFor();
+  await page.getByRole("link", { name: /^eu-1 / }).first().click();
+  await page.waitForURL(/\/clusters\?open=eu-1/);
+  await page.goBack();
+  await page.getByRole("link", { name: /with this text, one by one/ }).click();
+  await page.waitForURL(/\/apps\?text=eu-1/);
   await context.close();
   assert.deepEqual(faults, []);
 });

@@ -116,6 +116,8 @@ type Question<V extends string> = Extract<Api.ViewQuestion, { view: V }>;
 export const hub = {
   session: (token: string) => post<void>("session", { token }),
   apps: (params: Params, signal?: AbortSignal) => read<Api.AppList>("apps", params, signal),
+  /** The apps as they were at the moment `at`. */
+  past: (params: Params & { at: string }, signal?: AbortSignal) => read<Api.PastAppList>("apps", params, signal),
   groups: (params: Params & { "group-by": string }, signal?: AbortSignal) =>
     read<Api.AppGroupList>("apps", params, signal),
   app: (ref: AppRef, signal?: AbortSignal) => read<Api.AppList>(`apps/${refPath(ref)}`, { home: ref.home }, signal),
@@ -129,5 +131,6 @@ export const hub = {
   events: (question: Question<"events">, signal?: AbortSignal) => post<Api.EventsAnswer>("questions", question, signal),
   explain: (question: Question<"explain">, signal?: AbortSignal) =>
     post<Api.ExplainAnswer>("questions", question, signal),
+  trust: (question: Question<"trust">, signal?: AbortSignal) => post<Api.TrustAnswer>("questions", question, signal),
   logs: readLogs,
 };

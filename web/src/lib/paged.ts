@@ -27,7 +27,7 @@ interface Cover {
 /** The time between two readings of pages that the stream does not cover. */
 const SLOW = 10_000;
 
-export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) => string, ask: Ask<K, R>, options: { every: number }) {
+export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) => string, ask: Ask<K, R>, options: { every: number | undefined }) {
   const [order, setOrder] = createSignal<string[]>([]);
   const [rows, setRows] = createStore<Record<string, R>>({});
   const [total, setTotal] = createSignal<number>();
@@ -147,7 +147,13 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
   createEffect(
     on([version, link], () => {
       if (link() === "away") return;
-      if (error()) return void begin();
+      const problem = error();
+      if (options.every === undefined) {
+        // What was refused once is refused again; a hub that was away may be back.
+        if (problem && (problem.status === 0 || problem.status === 503)) void begin();
+        return;
+      }
+      if (problem) return void begin();
       clearTimeout(timer);
       const start = [...starts].reverse().find((one) => one.from <= range.first);
       const every = start?.cursor === undefined ? options.every : SLOW;

@@ -59,6 +59,12 @@ export function clockTime(time: string, now: number): string {
   return `${at.toLocaleDateString("en-GB", { day: "numeric", month: "short" })} ${hour}`;
 }
 
+/** A time as an input of the type `datetime-local` takes it, in the reader's zone. */
+export function localInput(time: string): string {
+  const at = new Date(time);
+  return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+}
+
 /** A revision as people recognise it: branch and the first characters of the hash, or a version as it is. */
 export function shortRevision(revision: string | null | undefined): string {
   if (!revision) return "";

@@ -1,6 +1,6 @@
 // The three marks of a row: health, sync and freshness, each with its word.
 import { Show } from "solid-js";
-import type { Freshness, FreshnessState, Status, SyncRow } from "../api/types";
+import type { Freshness, FreshnessState, PairState, Status, SyncRow } from "../api/types";
 import { hubAway } from "../live/live";
 import { spaced, statusWord } from "../lib/words";
 import { FreshGlyph, Glyph, SyncGlyph } from "./Glyph";
@@ -22,6 +22,21 @@ export function StatusMark(props: { health: Status; effective: Status; freshness
       <span class="mark-word">{word()}</span>
       <Show when={isPast()}><span class="reader">, {freshness() === "lost" ? "lost" : "stale"}</span></Show>
       <Show when={props.suspended}><span class="mark-suspended" title="Suspended in its delivery tool"><SyncGlyph state="Suspended" /><span class="reader">suspended</span></span></Show>
+    </span>
+  );
+}
+
+/** The status at a past moment: of what was not live then, the last one that was known. */
+export function PastMark(props: { state: Pick<PairState, "health" | "effective" | "problem"> }) {
+  const isUnrecorded = () => props.state.problem === "not recorded";
+  const freshness = (): FreshnessState =>
+    isUnrecorded() || props.state.problem === "lost" ? "lost" : props.state.problem === "stale" ? "stale" : "live";
+  const word = () => (isUnrecorded() ? "not recorded" : freshness() === "live" ? statusWord(props.state.effective) : `was ${statusWord(props.state.health)}`);
+  return (
+    <span class="mark" data-status={freshness() === "live" ? props.state.effective : "Unknown"} data-freshness={freshness()}>
+      <Glyph status={props.state.effective} freshness={freshness()} />
+      <span class="mark-word">{word()}</span>
+      <Show when={freshness() !== "live" && !isUnrecorded()}><span class="reader">, {freshness()}</span></Show>
     </span>
   );
 }

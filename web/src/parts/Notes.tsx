@@ -74,10 +74,10 @@ export function CoverNote(props: { state: AnswerState | undefined; missing: Miss
 }
 
 /** The foot of a list: how far the answer goes, and what else the list says of itself. */
-export const ListFoot = (props: Parameters<typeof CoverNote>[0] & { children?: JSX.Element }) => (
+export const ListFoot = (props: Parameters<typeof CoverNote>[0] & { isPast?: boolean; children?: JSX.Element }) => (
   <footer class="list-foot">
     <CoverNote state={props.state} missing={props.missing} omitted={props.omitted} />
-    <Show when={props.state === "complete" && !hubAway()}><span>Live; every cluster is covered.</span></Show>
+    <Show when={props.state === "complete" && !hubAway()}><span>{props.isPast ? "Every cluster is covered." : "Live; every cluster is covered."}</span></Show>
     <span class="grow" />
     {props.children}
   </footer>

@@ -20,6 +20,8 @@ const ENTRIES: Entry[] = [
   { href: "/apps", title: "Apps", icon: "apps", keys: "g p", count: () => counts()?.total },
   { href: "/clusters", title: "Clusters", icon: "clusters", keys: "g c", count: () => { const all = clusters(); return all && all.live + all.stale + all.lost; } },
   { href: "/matrix", title: "Matrix", icon: "matrix", keys: "g m" },
+  { href: "/search", title: "Search", icon: "search", keys: "g s" },
+  { href: "/time", title: "Time", icon: "time", keys: "g t" },
 ];
 
 const THEMES: Theme[] = ["auto", "light", "dark"];

@@ -12,7 +12,7 @@ import { Text } from "./Text";
 
 /** The scope of the view, the search, and how fresh the fleet is. */
 export function TopBar() {
-  const scope = () => (place().path === "/apps" || place().path === "/matrix" || place().path === "/" ? params("cluster") : []);
+  const scope = () => (place().path === "/apps" || place().path === "/matrix" || place().path === "/time" || place().path === "/" ? params("cluster") : []);
   const without = (cluster: string) => withQuery({ cluster: scope().filter((one) => one !== cluster) });
   return (
     <header class="top">

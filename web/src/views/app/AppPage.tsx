@@ -22,6 +22,7 @@ const Events = lazy(() => import("./Events"));
 const History = lazy(() => import("./History"));
 const InClusters = lazy(() => import("./InClusters"));
 const Logs = lazy(() => import("./Logs"));
+const Trust = lazy(() => import("./Trust"));
 
 const TABS = [
   { name: "why", title: "Why" },
@@ -30,6 +31,7 @@ const TABS = [
   { name: "history", title: "History" },
   { name: "clusters", title: "Clusters" },
   { name: "logs", title: "Logs" },
+  { name: "trust", title: "Trust" },
 ];
 
 export default function AppPage(props: { app: AppRef; isPage: boolean }) {
@@ -49,6 +51,7 @@ export default function AppPage(props: { app: AppRef; isPage: boolean }) {
     { keys: "e", what: "Events", act: () => choose("events") },
     { keys: "h", what: "History", act: () => choose("history") },
     { keys: "l", what: "Logs", act: () => choose("logs") },
+    { keys: "u", what: "Trust: reasons to doubt its status", act: () => choose("trust") },
   ]);
 
   const title = () => (
@@ -97,6 +100,7 @@ function Known(props: { app: AppRef; row: AppRow; tab: string; choose: (tab: str
             <Match when={props.tab === "history"}><History app={ref()} /></Match>
             <Match when={props.tab === "clusters"}><InClusters app={ref()} appKey={props.row.key} /></Match>
             <Match when={props.tab === "logs"}><Logs app={ref()} /></Match>
+            <Match when={props.tab === "trust"}><Trust app={ref()} /></Match>
           </Switch>
         </Suspense>
       </Tabs>

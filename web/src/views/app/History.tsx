@@ -5,6 +5,7 @@ import type { HistoryRow } from "../../api/types";
 import { createAnswer } from "../../lib/answer";
 import { hubNow } from "../../lib/clock";
 import { refText } from "../../lib/refs";
+import { withQuery } from "../../lib/router";
 import { clockTime, exact, shortRevision } from "../../lib/text";
 import { Age } from "../../parts/Age";
 import { SyncGlyph } from "../../parts/Glyph";
@@ -34,7 +35,7 @@ export default function History(props: { app: AppRef }) {
               <For each={data().items} fallback={<li class="muted">Nothing is recorded yet.</li>}>
                 {(item) => (
                   <li class="log-row">
-                    <time class="muted log-when" dateTime={item.at} title={exact(item.at)}>{clockTime(item.at, hubNow())}</time>
+                    <a class="muted log-when" href={withQuery({ at: item.at }, "/time", new URLSearchParams())} title={`${exact(item.at)}; all apps at this moment`}><time dateTime={item.at}>{clockTime(item.at, hubNow())}</time></a>
                     <Switch>
                       <Match when={item.type === "sync" && (item as Sync)}>
                         {(sync) => (

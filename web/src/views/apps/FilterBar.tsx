@@ -129,7 +129,7 @@ function Facet(props: {
   );
 }
 
-export function FilterText(props: { value: string; set: (text: string) => void }) {
+export function FilterText(props: { value: string; set: (text: string) => void; title?: string; isWide?: boolean }) {
   const [typed, setTyped] = createSignal(props.value);
   let timer: ReturnType<typeof setTimeout> | undefined;
   createEffect(on(() => props.value, setTyped));
@@ -140,9 +140,9 @@ export function FilterText(props: { value: string; set: (text: string) => void }
     timer = setTimeout(() => props.set(text.trim()), TYPED_FOR);
   };
   return (
-    <label class="filter-text">
-      <span class="reader">Filter by text</span>
-      <input type="search" placeholder="Filter" value={typed()} autocomplete="off" spellcheck={false} onInput={(event) => type(event.currentTarget.value)} />
+    <label class="filter-text" data-wide={props.isWide}>
+      <span class="reader">{props.title ?? "Filter by text"}</span>
+      <input type="search" placeholder={props.title ?? "Filter"} value={typed()} autocomplete="off" spellcheck={false} onInput={(event) => type(event.currentTarget.value)} />
     </label>
   );
 }

@@ -9,12 +9,9 @@ import { hubNow } from "../../lib/clock";
 import { clockTime, count, number } from "../../lib/text";
 import { Announce, CoverNote, ErrorNote, Loading, overviewCommand, ViewCommand } from "../../parts/Notes";
 import { Changes } from "./Changes";
-import { Entry } from "./Entry";
+import { Entry, entryId } from "./Entry";
 import { FleetCounts } from "./FleetCounts";
 import { LostClusters } from "./LostClusters";
-
-const entryId = (entry: AttentionEntry) =>
-  [entry.axis, entry.state, entry.object ? `${entry.object.kind}/${entry.object.namespace}/${entry.object.name}` : "", entry.message].join("|");
 
 type WithId = AttentionEntry & { id: string };
 

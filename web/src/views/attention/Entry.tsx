@@ -18,6 +18,10 @@ import { Text } from "../../parts/Text";
 
 const MOST_MEMBERS = 8;
 
+/** A text that only this cause has. */
+export const entryId = (entry: AttentionEntry) =>
+  [entry.axis, entry.state, entry.object ? `${entry.object.kind}/${entry.object.namespace}/${entry.object.name}` : "", entry.message].join("|");
+
 /** The key's last part, by which people call the app. */
 const keyName = (key: string) => key.split("/").at(-1) ?? key;
 

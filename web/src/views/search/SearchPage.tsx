@@ -1,0 +1,104 @@
+// All that has a text in it: apps by key, clusters, and causes of problems.
+import { For, Show } from "solid-js";
+import { hub } from "../../api/client";
+import type { AttentionEntry } from "../../api/types";
+import { createAnswer } from "../../lib/answer";
+import { command } from "../../lib/command";
+import { go, param, withQuery } from "../../lib/router";
+import { count, number } from "../../lib/text";
+import { Bar } from "../../parts/Bar";
+import { FreshMark } from "../../parts/Marks";
+import { Announce, CoverNote, ErrorNote, Loading, ViewCommand } from "../../parts/Notes";
+import { Key, Name, Text } from "../../parts/Text";
+import { FilterText } from "../apps/FilterBar";
+import { Entry, entryId } from "../attention/Entry";
+
+const MOST = 20;
+
+type WithId = AttentionEntry & { id: string };
+
+export default function SearchPage() {
+  const text = () => param("q") ?? "";
+  const [answer, again] = createAnswer(() => text() || undefined, async (wanted, signal) => {
+    const [keys, apps, clusters, causes] = await Promise.all([
+      hub.groups({ text: wanted, "group-by": "key", limit: MOST, sort: "status" }, signal),
+      hub.apps({ text: wanted, limit: 1 }, signal),
+      hub.clusters({ text: wanted, limit: MOST, sort: "status" }, signal),
+      hub.attention({ text: wanted, limit: MOST }, signal),
+    ]);
+    return {
+      keys: keys.items.map((group) => ({ ...group, id: group.group })), keyTotal: keys.total, apps: apps.total,
+      clusters: clusters.items.map((row) => ({ ...row, id: row.name })), clusterTotal: clusters.total,
+      causes: causes.items.map((entry) => ({ ...entry, id: entryId(entry) })), causeTotal: causes.total,
+      fleet: causes.clusters, state: apps.state, missing: apps.missing, omitted: apps.missingOmitted,
+    };
+  }, { every: 5000 });
+  const sentence = () => {
+    const data = answer.data;
+    if (!text() || !data) return "Search apps, clusters and messages";
+    if (!data.apps && !data.clusterTotal) return `Nothing has “${text()}” in it.`;
+    const parts = [data.apps && count(data.apps, "app"), data.clusterTotal && `the ${data.clusterTotal === 1 ? "name" : "names"} of ${count(data.clusterTotal, "cluster")}`];
+    return `“${text()}” is in ${parts.filter(Boolean).join(" and ")}.`;
+  };
+  const all = () => `/apps?${new URLSearchParams({ text: text() })}`;
+
+  return (
+    <div class="view attention">
+      <header class="view-head">
+        <h1><Text value={sentence()} /></h1>
+        <ViewCommand text={command("overview")} />
+      </header>
+      <Announce text={sentence()} />
+      <div class="filters"><FilterText isWide title="Search" value={text()} set={(value) => go(withQuery({ q: value || undefined }), { replace: true })} /></div>
+      <ErrorNote error={answer.error} what="The search" retry={again} />
+      <Show when={answer.data} fallback={<Show when={text() && !answer.error} fallback={<Show when={!text()}><p class="muted">Type a part of a name, a key or a message.</p></Show>}><Loading what="the search" /></Show>}>
+        {(data) => (
+          <div class="search-results">
+            <CoverNote state={data().state} missing={data().missing} omitted={data().omitted} />
+            <Show when={data().causes.length}>
+              <section class="section">
+                <h2 class="section-head">Problems <span class="muted">{number(data().causeTotal)}</span></h2>
+                <ul class="entries"><For each={data().causes as WithId[]}>{(entry) => <Entry entry={entry} fleet={data().fleet} />}</For></ul>
+              </section>
+            </Show>
+            <Show when={data().keys.length}>
+              <section class="section">
+                <h2 class="section-head">Apps <span class="muted">{number(data().keyTotal)}</span></h2>
+                <ul class="entries">
+                  <For each={data().keys}>
+                    {(group) => (
+                      <li class="entry">
+                        <a class="result" href={withQuery({ text: group.group }, "/apps", new URLSearchParams())}>
+                          <Key value={group.group} /><span class="search-bar"><Bar counts={group.counts} /></span>
+                          <span class="muted num">{count(group.apps, "cluster")}{group.problems ? `, ${number(group.problems)} with problems` : ""}</span>
+                        </a>
+                      </li>
+                    )}
+                  </For>
+                </ul>
+              </section>
+            </Show>
+            <Show when={data().clusters.length}>
+              <section class="section">
+                <h2 class="section-head">Clusters <span class="muted">{number(data().clusterTotal)}</span></h2>
+                <ul class="entries">
+                  <For each={data().clusters}>
+                    {(row) => (
+                      <li class="entry">
+                        <a class="result" href={withQuery({ open: row.name }, "/clusters", new URLSearchParams())}>
+                          <Name value={row.name} class="strong" /><FreshMark state={row.freshness.state} />
+                          <span class="muted num">{count(row.apps, "app")}{row.problems ? `, ${number(row.problems)} with problems` : ""}</span>
+                        </a>
+                      </li>
+                    )}
+                  </For>
+                </ul>
+              </section>
+            </Show>
+            <Show when={data().apps}><p><a class="button" href={all()}>All {count(data().apps, "app")} with this text, one by one</a></p></Show>
+          </div>
+        )}
+      </Show>
+    </div>
+  );
+}
