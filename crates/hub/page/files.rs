@@ -1,4 +1,4 @@
-// Written by `npm run build` in web/. Digest of the sources: ce33d66b83c254c527b5d5a9584b271ff64b6be449d11bae479b865ccb1188bd
+// Written by `npm run build` in web/. Digest of the sources: 9f6d1f08c20d3e450da5b65172fb652497c1be20603f74ad137e22952ef77f59
 &[
     PageFile { path: "/assets/AppPage-DWGyL7pV.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("assets-AppPage-DWGyL7pV.js.gz") },
     PageFile { path: "/assets/Events-D6ezonyV.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("assets-Events-D6ezonyV.js.gz") },

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use taffrail_api::hub::{AppChange, PairState};
+use taffrail_api::report::AppId;
 use taffrail_apps::{FreshnessState, SyncState};
 use taffrail_status::Status;
 
@@ -58,8 +59,8 @@ pub(crate) struct Transition {
     pub(crate) moved: Option<Arc<Pair>>,
     pub(crate) before: Option<PairState>,
     pub(crate) after: Option<PairState>,
-    /// False if no source had reported all apps of its home before, and the pair was new, or changed by freshness
-    /// alone: that is not a change for readers.
+    /// False for what is no change for readers: what a cluster tells first of its own apps or of the objects of others,
+    /// and that an app of which nothing was observed is listed in another cluster.
     pub(crate) is_news: bool,
 }
 
@@ -72,8 +73,16 @@ pub(crate) fn transitions(
     changed: &[PairChange],
     turned: &HashSet<Place>,
 ) -> Vec<Transition> {
+    let came: HashSet<&AppId> = changed
+        .iter()
+        .filter(|it| it.before.is_none())
+        .filter_map(|it| Some(&*it.after.as_ref()?.app))
+        .collect();
+    let gone =
+        changed.iter().filter(|it| it.after.is_none()).filter_map(|it| Some(&*it.before.as_ref()?.app));
+    let moved: HashSet<&AppId> = gone.filter(|app| came.contains(app)).collect();
     let mut found: Vec<Transition> =
-        changed.iter().filter_map(|change| transition(old, new, change)).collect();
+        changed.iter().filter_map(|change| transition(old, new, change, &moved)).collect();
     if turned.is_empty() {
         return found;
     }
@@ -86,7 +95,7 @@ pub(crate) fn transitions(
             if !is_turned || told.contains(&Arc::as_ptr(pair)) {
                 continue;
             }
-            let is_news = was_heard(old, pair);
+            let is_news = is_whole(old, pair.home.cluster);
             found.extend(turn_of(pair, old.now(place, class), (new, place, class), is_news));
         }
     }
@@ -103,8 +112,9 @@ pub(crate) fn turn(view: &mut FleetView, place: Place, moment: HubTime) -> Vec<T
         before.extend(resting.map(|it| (shown, it.pair, it.class, view.now(shown, it.class))));
     }
     view.turn(place, moment);
-    let of =
-        |(shown, pair, class, before)| turn_of(pair, before, (view, shown, class), was_heard(view, pair));
+    let of = |(shown, pair, class, before)| {
+        turn_of(pair, before, (view, shown, class), is_whole(view, pair.home.cluster))
+    };
     before.into_iter().filter_map(of).collect()
 }
 
@@ -127,7 +137,14 @@ fn turn_of(
     is_turned.then_some(Transition { at, pair, moved: None, before, after, is_news })
 }
 
-fn transition(old: &FleetView, new: &FleetView, change: &PairChange) -> Option<Transition> {
+/// Returns the transition of a changed pair; `moved_apps` has the apps that left the list of one cluster and joined that of
+/// another one.
+fn transition(
+    old: &FleetView,
+    new: &FleetView,
+    change: &PairChange,
+    moved_apps: &HashSet<&AppId>,
+) -> Option<Transition> {
     let PairChange { place, before, after } = change;
     let of = |view: &FleetView, pair: &Pair| {
         let pairs = &view.fleet().cluster(*place)?.pairs;
@@ -137,16 +154,23 @@ fn transition(old: &FleetView, new: &FleetView, change: &PairChange) -> Option<T
     let pair = Arc::clone(after.as_ref().or(before.as_ref())?);
     let target = |pair: &Arc<Pair>| pair.declared.body.target.clone();
     let moved = before.as_ref().filter(|before| target(before) != target(&pair)).cloned();
-    let is_news = before.is_some() || was_heard(old, &pair);
+    let [was_seen, is_seen] =
+        [before, after].map(|pair| pair.as_ref().is_some_and(|pair| pair.observed.is_some()));
+    let is_news = match (before, after) {
+        _ if !was_seen && !is_seen && moved_apps.contains(&*pair.app) => false,
+        (Some(_), Some(_)) if !was_seen && is_seen => is_whole(old, pair.shown()),
+        (Some(_), _) => true,
+        (None, _) => is_whole(old, pair.home.cluster),
+    };
     let [before, after] = [(old, before), (new, after)].map(|(view, pair)| of(view, pair.as_ref()?));
     let is_same = before == after && moved.is_none();
     (!is_same).then_some(Transition { at: new.moment().now, pair, moved, before, after, is_news })
 }
 
-/// Returns true if any source had reported all apps of the pair's home in the view `old`.
-fn was_heard(old: &FleetView, pair: &Pair) -> bool {
-    let home = old.fleet().cluster(pair.home.cluster);
-    home.is_some_and(|home| home.sources.iter().any(|source| source.is_whole))
+/// Returns true if any source has told all of the cluster at `place` in a view.
+fn is_whole(view: &FleetView, place: Place) -> bool {
+    let cluster = view.fleet().cluster(place);
+    cluster.is_some_and(|cluster| cluster.sources.iter().any(|source| source.is_whole))
 }
 
 /// Makes the state of a pair that the history keeps: health, effective status, sync, and the words of the worst

@@ -338,21 +338,53 @@ async fn changes_are_published_within_a_tenth_of_a_second() {
     publisher.abort();
 }
 
+/// Returns the kept changes with the effective status and the problem before and after, the latest first.
+fn recent(fleet: &SampleFleet) -> Vec<String> {
+    let told = |(_, change): &(u64, Arc<AppChange>)| {
+        let words = |state: &Option<PairState>| {
+            state.as_ref().map_or("none".to_owned(), |state| {
+                format!("{} {}", state.effective, state.problem.as_deref().unwrap_or("well"))
+            })
+        };
+        format!("{} {} -> {}", change.name, words(&change.before), words(&change.after))
+    };
+    fleet.index.recent(None).iter().map(told).collect()
+}
+
+#[test]
+fn what_clusters_tell_first_of_apps_of_others_is_no_change() {
+    let (web, api) = (app("hub", "argocd/web"), app("hub", "argocd/api"));
+    let fleet = SampleFleet::new();
+    fleet.open("hub", "observer");
+    fleet.snapshot("hub", vec![declared(&web, "spoke", |_| {})]);
+    fleet.index.publish();
+    // The target of the app becomes known, tells its name, and then what it has of the app.
+    fleet.open("spoke", "observer");
+    fleet.index.publish();
+    fleet.snapshot("spoke", vec![observed(&web, Status::Current, "")]);
+    fleet.index.publish();
+    assert_eq!(fleet.index.view().counts().current, 1);
+    assert_eq!(recent(&fleet), [""; 0]);
+    // From then on all counts.
+    fleet.change("hub", "observer", vec![declared(&api, "spoke", |_| {})]);
+    fleet.index.publish();
+    fleet.change("spoke", "observer", vec![observed(&api, Status::Failed, "crashes")]);
+    fleet.index.publish();
+    fleet.change("spoke", "observer", vec![observed(&web, Status::Failed, "crashes")]);
+    fleet.index.publish();
+    let expected = [
+        "web Current well -> Failed Failed",
+        "api Unknown lost -> Failed Failed",
+        "api none -> Unknown lost",
+    ];
+    assert_eq!(recent(&fleet), expected);
+}
+
 #[test]
 fn changes_tell_the_state_before_and_after() {
     let fleet =
         SampleFleet::new().with("prod", &[("a/web", Status::Current, ""), ("a/db", Status::Current, "")]);
-    let recent = || {
-        let told = |(_, change): &(u64, Arc<AppChange>)| {
-            let words = |state: &Option<PairState>| {
-                state.as_ref().map_or("none".to_owned(), |state| {
-                    format!("{} {}", state.effective, state.problem.as_deref().unwrap_or("well"))
-                })
-            };
-            format!("{} {} -> {}", change.name, words(&change.before), words(&change.after))
-        };
-        fleet.index.recent(None).iter().map(told).collect::<Vec<_>>()
-    };
+    let recent = || recent(&fleet);
     assert_eq!(recent(), [""; 0], "what a cluster tells first is no change");
     let web = app("prod", "a/web");
     fleet.change("prod", "observer", vec![observed(&web, Status::Failed, "crashes")]);
