@@ -227,15 +227,7 @@ impl FleetState {
     ///
     /// # Errors
     /// If the source has no stream about the cluster, or the report does not fit into it.
-    pub fn take(&mut self, source: &str, report: Report, at: Duration) -> Result<Consequences, FleetError> {
-        self.apply(source, report, at).map(|taken| taken.consequences)
-    }
-
-    /// Does the same as [`take`](FleetState::take), and returns the cluster too.
-    ///
-    /// # Errors
-    /// As those of [`take`](FleetState::take).
-    pub(crate) fn apply(
+    pub(crate) fn take(
         &mut self,
         source: &str,
         mut report: Report,

@@ -247,7 +247,7 @@ impl FleetIndex {
         let cluster = report.cluster.clone();
         let mut owner = lock(&self.owner);
         let Taken { mut consequences, is_extent_changed, is_heard, known } =
-            match owner.fleet.apply(source, report, at) {
+            match owner.fleet.take(source, report, at) {
                 Ok(taken) => taken,
                 Err(error) => {
                     owner.refused += 1;

@@ -163,8 +163,8 @@ impl FleetView {
 
     /// Makes the view of the publication that follows the one of this view. `heard` has the signs of life of each source
     /// of the clusters of which a report came or that were published again, and `touched` the places of these and of
-    /// all others at which `fleet` has another cluster than the fleet of this view. Looks at these alone, unless a source turns meanwhile without a
-    /// report, or there are other sources.
+    /// all others at which `fleet` has another cluster than the fleet of this view. Looks at these alone, unless a source
+    /// turns meanwhile without a report, or there are other sources.
     pub(crate) fn next(
         &self,
         fleet: Arc<PublishedFleet>,

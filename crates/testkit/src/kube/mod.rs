@@ -37,7 +37,7 @@ pub use cluster::AUDIT_LOG;
 use launch::Launcher;
 pub use programs::Programs;
 pub use programs::cache;
-pub use record::Held;
+pub use record::{Held, version};
 pub use state::{Member, ProcessRecord, RunState};
 
 /// The options of a control plane.

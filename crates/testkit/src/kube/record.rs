@@ -13,6 +13,12 @@ use crate::binary::workspace;
 /// The programs that change a cluster by themselves.
 const ACTORS: [&str; 3] = ["kube-controller-manager", "kube-scheduler", "kwok"];
 
+/// Returns the resource version, `None` without one. Those of one cluster's objects and lists tell which was written
+/// later; Kubernetes guarantees it since 1.35 (KEP-5504).
+pub fn version(object: &Value) -> Option<u64> {
+    object["metadata"]["resourceVersion"].as_str()?.parse().ok()
+}
+
 /// The controllers of a control plane, paused until this is dropped.
 #[derive(Debug)]
 pub struct Held<'a>(&'a ControlPlane);
@@ -40,8 +46,7 @@ impl ControlPlane {
     pub fn revision(&self, context: &str) -> Result<u64> {
         let text = self.kubectl(context, &["get", "--raw", "/api/v1/namespaces?limit=1"])?;
         let list: Value = serde_json::from_str(&text).context("the API server wrote no JSON")?;
-        let version = list["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok());
-        version.context("the list of namespaces has no resourceVersion")
+        version(&list).context("the list of namespaces has no resourceVersion")
     }
 
     /// Returns a command that records a cluster. The caller adds two arguments: the number of seconds and the output

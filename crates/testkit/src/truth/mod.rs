@@ -24,8 +24,8 @@ use serde_json::{Value, json};
 
 use self::judge::{Opinion, State, judge, states};
 use self::scenes::{ALL, Kind, NAMESPACE};
-use self::watch::{Watch, World, version};
-use crate::kube::ControlPlane;
+use self::watch::{Watch, World};
+use crate::kube::{ControlPlane, version};
 
 /// The interval from the start of one run of `taffrail get apps` to the next.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::scenes::Kind;
-use crate::kube::ControlPlane;
+use crate::kube::{ControlPlane, version};
 
 type Key = (Kind, String);
 
@@ -114,10 +114,4 @@ impl Drop for Watch {
             let _ = child.wait();
         }
     }
-}
-
-/// Returns the resource version, `None` without one. Those of one cluster's objects and lists can be compared;
-/// Kubernetes guarantees it since 1.35.
-pub(super) fn version(object: &Value) -> Option<u64> {
-    object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }

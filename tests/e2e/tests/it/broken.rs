@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use taffrail_testkit::examples::{apply_source, kustomization};
-use taffrail_testkit::kube::ControlPlane;
+use taffrail_testkit::kube::{ControlPlane, version};
 
 use crate::harness::{Answer, Apps, CLUSTER, built};
 use crate::stage::{Stage, Who};
@@ -231,11 +231,6 @@ fn condition(object: &Value, name: &str, status: &str, reason: &str) -> bool {
             && condition["status"] == status
             && condition["reason"].as_str().unwrap_or_default().contains(reason)
     })
-}
-
-/// The resourceVersion as a number: those of one etcd tell which of two objects was written later (KEP-5504).
-fn version(object: &Value) -> Option<u64> {
-    object["metadata"]["resourceVersion"].as_str()?.parse().ok()
 }
 
 fn simulate(fault: &str) -> String {
