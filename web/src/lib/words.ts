@@ -26,5 +26,8 @@ const DELIVERIES: Record<Delivery, string> = {
 export const DELIVERY_IDS = Object.keys(DELIVERIES) as Delivery[];
 export const deliveryWord = (delivery: string) => DELIVERIES[delivery as Delivery] ?? delivery;
 
+/** The freshness that a cluster had when this was the problem of an app in it. */
+export const pastFreshness = (problem: string | null): FreshnessState => (problem === "lost" || problem === "stale" ? problem : "live");
+
 /** A state such as `OutOfSync` or `ErrImagePull` as words within a sentence. */
 export const spaced = (state: string) => state.replace(/([a-z])([A-Z])/g, (_, a: string, b: string) => `${a} ${b.toLowerCase()}`);

@@ -2,6 +2,7 @@
 import { createVirtualizer } from "@tanstack/solid-virtual";
 import { createEffect, createSignal, For, type JSX, on, Show } from "solid-js";
 import { useKeys } from "../lib/keys";
+import { narrow } from "../lib/prefs";
 
 export interface GridColumn {
   name: string;
@@ -12,6 +13,11 @@ export interface GridColumn {
   /** Set where a header sorts: whether its order is the present one, and what a click does. */
   sort?: { isActive: boolean; by: () => void } | undefined;
 }
+
+/** Above this number rows are compact, since people then compare more than they read. */
+const MANY = 200;
+
+export const rowHeight = (total: number) => (narrow() ? 60 : total > MANY ? 28 : 36);
 
 interface Props {
   label: string;

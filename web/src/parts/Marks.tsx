@@ -1,8 +1,8 @@
 // The three marks of a row: health, sync and freshness, each with its word.
 import { Show } from "solid-js";
-import type { Freshness, FreshnessState, PairState, Status, SyncRow } from "../api/types";
+import type { Freshness, FreshnessState, PairState, Status, SyncState } from "../api/types";
 import { hubAway } from "../live/live";
-import { spaced, statusWord } from "../lib/words";
+import { pastFreshness, spaced, statusWord } from "../lib/words";
 import { FreshGlyph, Glyph, SyncGlyph } from "./Glyph";
 
 /**
@@ -29,8 +29,7 @@ export function StatusMark(props: { health: Status; effective: Status; freshness
 /** The status at a past moment: of what was not live then, the last one that was known. */
 export function PastMark(props: { state: Pick<PairState, "health" | "effective" | "problem"> }) {
   const isUnrecorded = () => props.state.problem === "not recorded";
-  const freshness = (): FreshnessState =>
-    isUnrecorded() || props.state.problem === "lost" ? "lost" : props.state.problem === "stale" ? "stale" : "live";
+  const freshness = () => (isUnrecorded() ? "lost" : pastFreshness(props.state.problem));
   const word = () => (isUnrecorded() ? "not recorded" : freshness() === "live" ? statusWord(props.state.effective) : `was ${statusWord(props.state.health)}`);
   return (
     <span class="mark" data-status={freshness() === "live" ? props.state.effective : "Unknown"} data-freshness={freshness()}>
@@ -41,11 +40,13 @@ export function PastMark(props: { state: Pick<PairState, "health" | "effective" 
   );
 }
 
-export function SyncMark(props: { sync: SyncRow }) {
+/** The sync state now, or with `isPast` at a past moment, which a hub that is away does not make older. */
+export function SyncMark(props: { state: SyncState; isPast?: boolean }) {
+  const isOld = () => hubAway() && !props.isPast;
   return (
-    <span class="mark sync-mark" data-sync={props.sync.effective} data-freshness={hubAway() ? "stale" : undefined}>
-      <SyncGlyph state={props.sync.effective} />
-      <span class="mark-word">{hubAway() ? `was ${spaced(props.sync.effective)}` : spaced(props.sync.effective)}</span>
+    <span class="mark sync-mark" data-sync={props.state} data-freshness={isOld() ? "stale" : undefined}>
+      <SyncGlyph state={props.state} />
+      <span class="mark-word">{isOld() ? `was ${spaced(props.state)}` : spaced(props.state)}</span>
     </span>
   );
 }

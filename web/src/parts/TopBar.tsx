@@ -10,9 +10,12 @@ import { Icon } from "./Icon";
 import { Search } from "./Search";
 import { Text } from "./Text";
 
+/** The views that show chosen clusters alone. */
+const SCOPED = ["/", "/apps", "/matrix", "/time"];
+
 /** The scope of the view, the search, and how fresh the fleet is. */
 export function TopBar() {
-  const scope = () => (place().path === "/apps" || place().path === "/matrix" || place().path === "/time" || place().path === "/" ? params("cluster") : []);
+  const scope = () => (SCOPED.includes(place().path) ? params("cluster") : []);
   const without = (cluster: string) => withQuery({ cluster: scope().filter((one) => one !== cluster) });
   return (
     <header class="top">

@@ -52,7 +52,7 @@ export default function InClusters(props: { app: AppRef; appKey: string }) {
                           <a class="member member-wide" href={href(row)} aria-current={row.cluster === props.app.cluster ? "true" : undefined}>
                             <StatusMark health={row.health} effective={row.effective} freshness={row.freshness} suspended={row.suspended} />
                             <Name value={row.cluster} class="strong" />
-                            <SyncMark sync={row.sync} />
+                            <SyncMark state={row.sync.effective} />
                             <span class="muted member-since"><Age since={row.since} /></span>
                           </a>
                         </li>

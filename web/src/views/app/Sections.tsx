@@ -29,7 +29,7 @@ export function Sections(props: { row: AppRow }) {
         <h2>Running</h2>
         <dl class="facts">
           <div><dt>Revision</dt><dd class="mono revision-value" title={sync().applied ?? ""}><span class="clip">{shortRevision(sync().applied) || <span class="muted">not known</span>}</span><Show when={isBehind()}><span class="tag">behind</span></Show></dd></div>
-          <div><dt>Sync</dt><dd><SyncMark sync={sync()} /></dd></div>
+          <div><dt>Sync</dt><dd><SyncMark state={sync().effective} /></dd></div>
           <Show when={sync().lastSuccess}><div><dt>Last success</dt><dd><Age since={sync().lastSuccess} suffix=" ago" /></dd></div></Show>
           <div><dt>Objects</dt><dd class="objects-value"><span>{number(row().objects)}</span><CountList counts={row().counts} /></dd></div>
         </dl>

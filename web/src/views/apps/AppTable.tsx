@@ -3,14 +3,13 @@ import { hub, query } from "../../api/client";
 import type { AppRow } from "../../api/types";
 import { follow } from "../../live/live";
 import { createPaged } from "../../lib/paged";
-import { narrow } from "../../lib/prefs";
 import { refOf, refText, rowId } from "../../lib/refs";
 import { go, param, withQuery } from "../../lib/router";
 import { count, number, shortRevision } from "../../lib/text";
 import { deliveryWord } from "../../lib/words";
 import { Age } from "../../parts/Age";
 import { Moved } from "../../parts/Moved";
-import { Cell, Grid, type GridColumn } from "../../parts/Grid";
+import { Cell, Grid, type GridColumn, rowHeight } from "../../parts/Grid";
 import { StatusMark, SyncMark } from "../../parts/Marks";
 import { Announce, ErrorNote, ListFoot, Loading } from "../../parts/Notes";
 import { Name, Text } from "../../parts/Text";
@@ -18,8 +17,6 @@ import { FILTER_WORDS, type Filters, toParams } from "./filters";
 import { NoneFound } from "./NoneFound";
 
 const PAGE = 100;
-/** Above this number rows are compact, since people then compare more than they read. */
-const MANY = 200;
 
 export function AppTable(props: { filters: Filters; sort: string; refuse: (name: string, why: string) => void }) {
   const question = () => ({ ...toParams(props.filters), sort: props.sort });
@@ -36,7 +33,6 @@ export function AppTable(props: { filters: Filters; sort: string; refuse: (name:
   });
 
   const total = () => list.total() ?? 0;
-  const rowHeight = () => (narrow() ? 60 : total() > MANY ? 28 : 36);
   const at = (index: number) => list.rows[list.order()[index] ?? ""];
   const opened = () => param("app");
   const href = (row: AppRow) => withQuery({ app: refText(refOf(row)), home: refOf(row).home });
@@ -62,7 +58,7 @@ export function AppTable(props: { filters: Filters; sort: string; refuse: (name:
           <NoneFound filters={props.filters} state={list.cover()?.state ?? "complete"} />
         </Show>
       }>
-        <Grid label="Apps" layout="apps-grid" columns={columns()} count={list.order().length} total={total()} rowHeight={rowHeight()}
+        <Grid label="Apps" layout="apps-grid" columns={columns()} count={list.order().length} total={total()} rowHeight={rowHeight(total())}
           reset={JSON.stringify(question())} isOpen={(index) => { const row = at(index); return !!row && refText(refOf(row)) === opened(); }}
           open={(index) => { const row = at(index); if (row) go(href(row)); }} nearEnd={() => void list.more()} onRange={list.shows}
           row={(index) => <Show when={at(index)}>{(row) => <Row row={row()} href={href(row())} />}</Show>} />
@@ -89,6 +85,14 @@ function createChanged(id: () => string, value: () => string) {
   return isChanged;
 }
 
+/** The name of an app, which opens it, and its namespace where that says more. */
+export const NameCell = (props: { row: Pick<AppRow, "name" | "namespace">; href: string }) => (
+  <Cell column="name">
+    <a class="row-link" href={props.href} tabIndex={-1}><Name value={props.row.name} class="strong" /></a>
+    <Show when={props.row.namespace && props.row.namespace !== props.row.name}><span class="muted clip row-namespace"><Text value={props.row.namespace} /></span></Show>
+  </Cell>
+);
+
 function Row(props: { row: AppRow; href: string }) {
   const row = () => props.row;
   const statusChanged = createChanged(() => rowId(row()), () => `${row().effective} ${row().freshness.state}`);
@@ -97,14 +101,11 @@ function Row(props: { row: AppRow; href: string }) {
   return (
     <>
       <Cell column="status"><span classList={{ changed: statusChanged() }}><StatusMark health={row().health} effective={row().effective} freshness={row().freshness} suspended={row().suspended} /></span></Cell>
-      <Cell column="name">
-        <a class="row-link" href={props.href} tabIndex={-1}><Name value={row().name} class="strong" /></a>
-        <Show when={row().namespace && row().namespace !== row().name}><span class="muted clip row-namespace"><Text value={row().namespace} /></span></Show>
-      </Cell>
+      <NameCell row={row()} href={props.href} />
       <Cell column="cluster"><Name value={row().cluster} /></Cell>
       <Cell column="message" class={isWell() ? "muted" : ""}><span class="clip"><Text value={row().problem?.message ?? row().message} /></span></Cell>
       <Cell column="since" class="num muted"><Age since={row().since} /></Cell>
-      <Cell column="sync"><span classList={{ changed: syncChanged() }}><SyncMark sync={row().sync} /></span></Cell>
+      <Cell column="sync"><span classList={{ changed: syncChanged() }}><SyncMark state={row().sync.effective} /></span></Cell>
       <Cell column="revision"><span class="mono clip muted" title={row().sync.applied ?? ""}>{shortRevision(row().sync.applied)}</span></Cell>
       <Cell column="delivery" class="muted"><span class="clip">{deliveryWord(row().delivery)}</span></Cell>
     </>

@@ -1,7 +1,7 @@
 // The home: what is wrong, where, since when, in the order in which it should be looked at.
-import { For, Show } from "solid-js";
+import { Show } from "solid-js";
 import { hub } from "../../api/client";
-import type { Attention as AttentionAnswer, AttentionEntry } from "../../api/types";
+import type { Attention as AttentionAnswer } from "../../api/types";
 import { createAnswer } from "../../lib/answer";
 import { clusters as clusterCounts, hubAway } from "../../live/live";
 import { params } from "../../lib/router";
@@ -9,14 +9,12 @@ import { hubNow } from "../../lib/clock";
 import { clockTime, count, number } from "../../lib/text";
 import { Announce, CoverNote, ErrorNote, Loading, overviewCommand, ViewCommand } from "../../parts/Notes";
 import { Changes } from "./Changes";
-import { Entry, entryId } from "./Entry";
+import { type Cause, Causes, causesOf } from "./Entry";
 import { FleetCounts } from "./FleetCounts";
 import { LostClusters } from "./LostClusters";
 
-type WithId = AttentionEntry & { id: string };
-
 /** Causes worth a look, beside lost clusters, which have a list of their own. */
-const groupsOf = (items: WithId[]) => ({
+const groupsOf = (items: Cause[]) => ({
   errors: items.filter((one) => one.severity === "error" && one.axis !== "freshness"),
   waiting: items.filter((one) => one.severity === "waiting" && one.axis !== "freshness"),
   notices: items.filter((one) => one.severity === "notice"),
@@ -49,11 +47,11 @@ export function Attention() {
     () => ({ cluster: scope() }),
     async (key, signal) => {
       const data = await hub.attention({ ...key, limit: 100 }, signal);
-      return { ...data, items: data.items.map((entry) => ({ ...entry, id: entryId(entry) })) };
+      return { ...data, items: causesOf(data.items) };
     },
     { every: 1000 },
   );
-  const groups = () => groupsOf((answer.data?.items ?? []) as WithId[]);
+  const groups = () => groupsOf((answer.data?.items ?? []) as Cause[]);
   const headline = () => {
     const data = answer.data;
     if (!data) return "";
@@ -74,10 +72,10 @@ export function Attention() {
           <div class="attention-columns">
             <div class="attention-main">
               <CoverNote state={data().state} missing={data().missing.filter((one) => one.state !== "stale")} omitted={data().missingOmitted} />
-              <Section title="Problems" entries={groups().errors} total={data().apps} fleet={data().clusters} />
-              <Section title="Waiting" entries={groups().waiting} total={data().apps} fleet={data().clusters} />
+              <Causes title="Problems" entries={groups().errors} count={groups().errors.length} fleet={data().clusters} />
+              <Causes title="Waiting" entries={groups().waiting} count={groups().waiting.length} fleet={data().clusters} />
               <LostClusters />
-              <Section title="Notices" entries={groups().notices} total={data().apps} fleet={data().clusters} />
+              <Causes title="Notices" entries={groups().notices} count={groups().notices.length} fleet={data().clusters} />
               <Show when={!data().items.length && data().state === "complete"}>
                 <p class="all-well muted">Nothing needs attention. What changes appears here by itself.</p>
               </Show>
@@ -90,18 +88,5 @@ export function Attention() {
         )}
       </Show>
     </div>
-  );
-}
-
-function Section(props: { title: string; entries: WithId[]; total: number; fleet: number }) {
-  return (
-    <Show when={props.entries.length}>
-      <section class="section">
-        <h2 class="section-head">{props.title} <span class="muted">{props.entries.length}</span></h2>
-        <ul class="entries">
-          <For each={props.entries}>{(entry) => <Entry entry={entry} fleet={props.fleet} />}</For>
-        </ul>
-      </section>
-    </Show>
   );
 }

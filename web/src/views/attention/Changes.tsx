@@ -6,7 +6,7 @@ import { createAnswer } from "../../lib/answer";
 import { refOf, refText } from "../../lib/refs";
 import { withQuery } from "../../lib/router";
 import { number } from "../../lib/text";
-import { spaced, statusWord } from "../../lib/words";
+import { pastFreshness, spaced, statusWord } from "../../lib/words";
 import { Age } from "../../parts/Age";
 import { Glyph, SyncGlyph } from "../../parts/Glyph";
 import { Text } from "../../parts/Text";
@@ -44,11 +44,10 @@ export function changeWords(change: Pick<AppChange, "before" | "after">): Words 
 /** The mark of a change, on the axis that changed. */
 export function ChangeGlyph(props: { change: Pick<AppChange, "before" | "after"> }) {
   const after = () => props.change.after;
-  const freshness = (problem: string | null) => (problem === "lost" || problem === "stale" ? problem : undefined);
   return (
     <Show when={after()} fallback={<Glyph status="NotFound" />}>
       {(state) => (
-        <Show when={changeWords(props.change).axis !== "health"} fallback={<Glyph status={state().effective} freshness={freshness(state().problem)} />}>
+        <Show when={changeWords(props.change).axis !== "health"} fallback={<Glyph status={state().effective} freshness={pastFreshness(state().problem)} />}>
           <SyncGlyph state={changeWords(props.change).axis === "problem" ? (state().problem ? "OutOfSync" : "Synced") : state().sync} />
         </Show>
       )}

@@ -14,13 +14,19 @@ import { Glyph, SyncGlyph } from "../../parts/Glyph";
 import { Icon } from "../../parts/Icon";
 import { StatusMark } from "../../parts/Marks";
 import { Loading } from "../../parts/Notes";
+import { Section } from "../../parts/Section";
 import { Text } from "../../parts/Text";
 
 const MOST_MEMBERS = 8;
 
-/** A text that only this cause has. */
-export const entryId = (entry: AttentionEntry) =>
-  [entry.axis, entry.state, entry.object ? `${entry.object.kind}/${entry.object.namespace}/${entry.object.name}` : "", entry.message].join("|");
+/** A cause with a text that only it has. */
+export type Cause = AttentionEntry & { id: string };
+
+export const causesOf = (entries: AttentionEntry[]): Cause[] =>
+  entries.map((entry) => ({
+    ...entry,
+    id: [entry.axis, entry.state, entry.object ? `${entry.object.kind}/${entry.object.namespace}/${entry.object.name}` : "", entry.message].join("|"),
+  }));
 
 /** The key's last part, by which people call the app. */
 const keyName = (key: string) => key.split("/").at(-1) ?? key;
@@ -38,7 +44,14 @@ const statusOf = (entry: AttentionEntry): Status =>
 
 const SEVERITY_WORDS: Record<ProblemSeverity, string> = { error: "Error", waiting: "Waiting", notice: "Notice" };
 
-export function Entry(props: { entry: AttentionEntry & { id: string }; fleet: number }) {
+/** The causes under a title; `count` is the number of all that they are of, `fleet` that of the clusters. */
+export const Causes = (props: { title: string; entries: Cause[]; count: number; fleet: number }) => (
+  <Section title={props.title} count={props.count}>
+    <For each={props.entries}>{(entry) => <Entry entry={entry} fleet={props.fleet} />}</For>
+  </Section>
+);
+
+function Entry(props: { entry: Cause; fleet: number }) {
   const id = createUniqueId();
   const [isOpen, setOpen] = createSignal(false);
   const entry = () => props.entry;

@@ -1,23 +1,22 @@
 // The clusters: how fresh each is, and its worst.
-import { createSignal, For, Show } from "solid-js";
+import { createSignal, Show } from "solid-js";
 import { hub } from "../../api/client";
-import type { ClusterRow, Status } from "../../api/types";
+import type { ClusterRow } from "../../api/types";
 import { command, listFlags } from "../../lib/command";
 import { clusters as counts, hubAway } from "../../live/live";
 import { createPaged } from "../../lib/paged";
-import { narrow } from "../../lib/prefs";
 import { go, param, withQuery } from "../../lib/router";
 import { count, number } from "../../lib/text";
-import { STATUSES, statusWord } from "../../lib/words";
+import { STATUSES } from "../../lib/words";
 import { Age } from "../../parts/Age";
 import { Bar, CountList } from "../../parts/Bar";
-import { Glyph } from "../../parts/Glyph";
 import { Moved } from "../../parts/Moved";
-import { Cell, Grid, type GridColumn } from "../../parts/Grid";
+import { Cell, Grid, type GridColumn, rowHeight } from "../../parts/Grid";
 import { FreshMark, StatusMark } from "../../parts/Marks";
 import { Menu } from "../../parts/Menu";
 import { ErrorNote, ListFoot, Loading, Note, ViewCommand } from "../../parts/Notes";
 import { Refused } from "../../parts/Refused";
+import { StatusChips } from "../../parts/StatusChips";
 import { Name, Text } from "../../parts/Text";
 import { FilterText } from "../apps/FilterBar";
 import { ClusterDrawer } from "./ClusterDrawer";
@@ -50,10 +49,6 @@ export function Clusters() {
     const text = parts.length ? `${number(all.live)} of ${count(n, "cluster")} ${all.live === 1 ? "is" : "are"} live; ${parts.join(", ")}.` : `All ${count(n, "cluster")} are live.`;
     return hubAway() ? "The hub is away; no cluster is known to be live." : text;
   };
-  const toggle = (word: string) => {
-    const next = chosen().includes(word) ? chosen().filter((one) => one !== word) : [...chosen(), word];
-    go(withQuery({ status: next.length ? next.join(",") : undefined }));
-  };
   const by = (name: string) => ({ isActive: sort() === name, by: () => go(withQuery({ sort: name === "status" ? undefined : name })) });
   const columns = (): GridColumn[] => [
     { name: "fresh", title: "Freshness" },
@@ -74,15 +69,8 @@ export function Clusters() {
       </header>
       <div class="filters" role="group" aria-label="Filters">
         <FilterText value={param("text") ?? ""} set={(text) => go(withQuery({ text: text || undefined }), { replace: true })} />
-        <div class="chip-row">
-          <For each={STATUSES.filter((one) => one !== "Terminating" && one !== "NotFound")}>
-            {(one: Status) => (
-              <button type="button" class="chip" data-on={chosen().includes(statusWord(one))} aria-pressed={chosen().includes(statusWord(one))} onClick={() => toggle(statusWord(one))}>
-                <Glyph status={one} /> {statusWord(one)}
-              </button>
-            )}
-          </For>
-        </div>
+        <StatusChips statuses={STATUSES.filter((one) => one !== "Terminating" && one !== "NotFound")} chosen={chosen()}
+          choose={(next) => go(withQuery({ status: next }))} />
         <span class="grow" />
         <Menu label="Sort" isSingle chosen={[sort()]} isQuiet={!param("sort")} choices={[{ value: "status", label: "Worst first" }, { value: "name", label: "Name" }]}
           choose={(value) => go(withQuery({ sort: value === "status" ? undefined : value }))} />
@@ -96,7 +84,7 @@ export function Clusters() {
             action={<Show when={status() || param("text")}><a class="button" href="/clusters">Clear all filters</a></Show>} />
         </Show>
       }>
-        <Grid label="Clusters" layout="clusters-grid" columns={columns()} count={list.order().length} total={total()} rowHeight={narrow() ? 60 : total() > 200 ? 28 : 36}
+        <Grid label="Clusters" layout="clusters-grid" columns={columns()} count={list.order().length} total={total()} rowHeight={rowHeight(total())}
           reset={JSON.stringify(question())} isOpen={(index) => at(index)?.name === param("open")} nearEnd={() => void list.more()} onRange={list.shows}
           open={(index) => { const row = at(index); if (row) go(withQuery({ open: row.name })); }}
           row={(index) => <Show when={at(index)}>{(row) => <Row row={row()} />}</Show>} />

@@ -1,7 +1,6 @@
 // All that has a text in it: apps by key, clusters, and causes of problems.
-import { For, Show } from "solid-js";
+import { For, type JSX, Show } from "solid-js";
 import { hub } from "../../api/client";
-import type { AttentionEntry } from "../../api/types";
 import { createAnswer } from "../../lib/answer";
 import { command } from "../../lib/command";
 import { go, param, withQuery } from "../../lib/router";
@@ -9,13 +8,12 @@ import { count, number } from "../../lib/text";
 import { Bar } from "../../parts/Bar";
 import { FreshMark } from "../../parts/Marks";
 import { Announce, CoverNote, ErrorNote, Loading, ViewCommand } from "../../parts/Notes";
+import { Section } from "../../parts/Section";
 import { Key, Name, Text } from "../../parts/Text";
 import { FilterText } from "../apps/FilterBar";
-import { Entry, entryId } from "../attention/Entry";
+import { type Cause, Causes, causesOf } from "../attention/Entry";
 
 const MOST = 20;
-
-type WithId = AttentionEntry & { id: string };
 
 export default function SearchPage() {
   const text = () => param("q") ?? "";
@@ -29,7 +27,7 @@ export default function SearchPage() {
     return {
       keys: keys.items.map((group) => ({ ...group, id: group.group })), keyTotal: keys.total, apps: apps.total,
       clusters: clusters.items.map((row) => ({ ...row, id: row.name })), clusterTotal: clusters.total,
-      causes: causes.items.map((entry) => ({ ...entry, id: entryId(entry) })), causeTotal: causes.total,
+      causes: causesOf(causes.items), causeTotal: causes.total,
       fleet: causes.clusters, state: apps.state, missing: apps.missing, omitted: apps.missingOmitted,
     };
   }, { every: 5000 });
@@ -55,46 +53,25 @@ export default function SearchPage() {
         {(data) => (
           <div class="search-results">
             <CoverNote state={data().state} missing={data().missing} omitted={data().omitted} />
-            <Show when={data().causes.length}>
-              <section class="section">
-                <h2 class="section-head">Problems <span class="muted">{number(data().causeTotal)}</span></h2>
-                <ul class="entries"><For each={data().causes as WithId[]}>{(entry) => <Entry entry={entry} fleet={data().fleet} />}</For></ul>
-              </section>
-            </Show>
-            <Show when={data().keys.length}>
-              <section class="section">
-                <h2 class="section-head">Apps <span class="muted">{number(data().keyTotal)}</span></h2>
-                <ul class="entries">
-                  <For each={data().keys}>
-                    {(group) => (
-                      <li class="entry">
-                        <a class="result" href={withQuery({ text: group.group }, "/apps", new URLSearchParams())}>
-                          <Key value={group.group} /><span class="search-bar"><Bar counts={group.counts} /></span>
-                          <span class="muted num">{count(group.apps, "cluster")}{group.problems ? `, ${number(group.problems)} with problems` : ""}</span>
-                        </a>
-                      </li>
-                    )}
-                  </For>
-                </ul>
-              </section>
-            </Show>
-            <Show when={data().clusters.length}>
-              <section class="section">
-                <h2 class="section-head">Clusters <span class="muted">{number(data().clusterTotal)}</span></h2>
-                <ul class="entries">
-                  <For each={data().clusters}>
-                    {(row) => (
-                      <li class="entry">
-                        <a class="result" href={withQuery({ open: row.name }, "/clusters", new URLSearchParams())}>
-                          <Name value={row.name} class="strong" /><FreshMark state={row.freshness.state} />
-                          <span class="muted num">{count(row.apps, "app")}{row.problems ? `, ${number(row.problems)} with problems` : ""}</span>
-                        </a>
-                      </li>
-                    )}
-                  </For>
-                </ul>
-              </section>
-            </Show>
+            <Causes title="Problems" entries={data().causes as Cause[]} count={data().causeTotal} fleet={data().fleet} />
+            <Section title="Apps" count={data().keyTotal}>
+              <For each={data().keys}>
+                {(group) => (
+                  <Result href={withQuery({ text: group.group }, "/apps", new URLSearchParams())} count={count(group.apps, "cluster")} problems={group.problems}>
+                    <Key value={group.group} /><span class="search-bar"><Bar counts={group.counts} /></span>
+                  </Result>
+                )}
+              </For>
+            </Section>
+            <Section title="Clusters" count={data().clusterTotal}>
+              <For each={data().clusters}>
+                {(row) => (
+                  <Result href={withQuery({ open: row.name }, "/clusters", new URLSearchParams())} count={count(row.apps, "app")} problems={row.problems}>
+                    <Name value={row.name} class="strong" /><FreshMark state={row.freshness.state} />
+                  </Result>
+                )}
+              </For>
+            </Section>
             <Show when={data().apps}><p><a class="button" href={all()}>All {count(data().apps, "app")} with this text, one by one</a></p></Show>
           </div>
         )}
@@ -102,3 +79,12 @@ export default function SearchPage() {
     </div>
   );
 }
+
+const Result = (props: { href: string; count: string; problems: number; children: JSX.Element }) => (
+  <li class="entry">
+    <a class="result" href={props.href}>
+      {props.children}
+      <span class="muted num">{props.count}{props.problems ? `, ${number(props.problems)} with problems` : ""}</span>
+    </a>
+  </li>
+);
