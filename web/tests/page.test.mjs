@@ -67,7 +67,7 @@ const VIEWS = () => ({
   "app-page": [`/app/${refOf(bad)}`, ".app-page .why"],
   trust: [`/apps?app=${refOf(bad)}&tab=trust`, ".tab-panel .log-list"],
   matrix: ["/matrix", ".matrix canvas"],
-  search: ["/search?q=shop", ".search-results .result"],
+  "search-view": ["/search?q=shop", ".search-results .result"],
   "search-none": ["/search?q=no-app-has-this", ".search-results"],
   time: ["/time?all=", "[role=grid] [role=row][data-index]"],
   "time-before": ["/time?at=2020-01-01T00:00:00Z", ".note-action .button"],
