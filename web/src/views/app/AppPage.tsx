@@ -51,7 +51,7 @@ export default function AppPage(props: { app: AppRef; isPage: boolean }) {
     { keys: "e", what: "Events", act: () => choose("events") },
     { keys: "h", what: "History", act: () => choose("history") },
     { keys: "l", what: "Logs", act: () => choose("logs") },
-    { keys: "u", what: "Trust: reasons to doubt its status", act: () => choose("trust") },
+    { keys: "u", what: "Trust: reasons for doubt", act: () => choose("trust") },
   ]);
 
   const title = () => (

@@ -208,6 +208,12 @@ impl Hub {
                     commands::events::run(&of, printed, from, console)
                 })
             }
+            Command::Trust(mut of) => {
+                self.set(&mut of.hub, &mut of.view);
+                watch::view(&of.view, of.form(), console, |from, printed, console| {
+                    commands::trust::run(&of, printed, from, console)
+                })
+            }
             Command::History(mut of) => {
                 (of.hub, of.files, of.timeout) = (url(), self.files.clone(), PATIENCE);
                 commands::history::run(&of, console)

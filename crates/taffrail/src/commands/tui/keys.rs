@@ -32,6 +32,7 @@ pub(super) enum Action {
     InClusters,
     Logs,
     PreviousLogs,
+    Trust,
     NextTab,
     Help,
     Quit,
@@ -104,6 +105,7 @@ pub(super) const KEYS: &[Key] = &[
     key(Scope::App, "i", "Clusters", Action::InClusters),
     key(Scope::App, "l", "Logs", Action::Logs),
     key(Scope::App, "p", "Logs before the last restart", Action::PreviousLogs),
+    key(Scope::App, "u", "Trust: reasons for doubt", Action::Trust),
     key(Scope::App, "Tab", "Next part", Action::NextTab),
 ];
 
@@ -124,8 +126,8 @@ mod tests {
 
     use super::KEYS;
 
-    /// Keys of the page that a terminal has no use for.
-    const PAGE_ALONE: [&str; 1] = ["t"];
+    /// Keys of the page for the theme, which a terminal sets itself, and for views that the terminal UI does not have.
+    const PAGE_ALONE: [&str; 3] = ["t", "g s", "g t"];
 
     #[test]
     fn keys_do_the_same_as_on_the_page() {

@@ -242,6 +242,7 @@ impl Model {
             Action::InClusters => self.choose(Part::Clusters),
             Action::Logs => self.choose(Part::Logs),
             Action::PreviousLogs => self.choose(Part::PreviousLogs),
+            Action::Trust => self.choose(Part::Trust),
             Action::NextTab => {
                 if let Kind::App(_, part) = &self.view().kind {
                     let place = Part::TABS.iter().position(|tab| tab.title() == part.title()).unwrap_or(0);

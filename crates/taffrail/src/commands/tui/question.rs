@@ -65,12 +65,13 @@ pub(super) enum Part {
     Clusters,
     Logs,
     PreviousLogs,
+    Trust,
 }
 
 impl Part {
     /// The parts that the view shows as tabs, in their order.
-    pub(super) const TABS: [Part; 6] =
-        [Part::Why, Part::Objects, Part::Events, Part::History, Part::Clusters, Part::Logs];
+    pub(super) const TABS: [Part; 7] =
+        [Part::Why, Part::Objects, Part::Events, Part::History, Part::Clusters, Part::Logs, Part::Trust];
 
     pub(super) fn title(self) -> &'static str {
         match self {
@@ -80,6 +81,7 @@ impl Part {
             Part::History => "History",
             Part::Clusters => "Clusters",
             Part::Logs | Part::PreviousLogs => "Logs",
+            Part::Trust => "Trust",
         }
     }
 
@@ -93,6 +95,7 @@ impl Part {
             Part::Clusters => "i",
             Part::Logs => "l",
             Part::PreviousLogs => "p",
+            Part::Trust => "u",
         }
     }
 
@@ -106,6 +109,7 @@ impl Part {
             Part::Clusters => &["app"],
             Part::Logs => &["logs"],
             Part::PreviousLogs => &["logs", "--previous"],
+            Part::Trust => &["trust"],
         }
     }
 }

@@ -264,6 +264,7 @@ impl Fleet {
             }
             Part::Events => "LAST  TYPE     OBJECT            REASON   MESSAGE\n30s   Warning  Pod/valkey-0      BackOff  Back-off restarting failed container valkey\n2m    Normal   Pod/web-1         Pulled   Container image was pulled in 1.2s\n".to_owned(),
             Part::History => format!("TIME      CHANGE\n11:59:20  {name} Ready → Failed\n11:58:12  sync of main@aaaaaaaa succeeded\n"),
+            Part::Trust => format!("{name} has no reason to be doubted\n"),
             Part::Logs | Part::PreviousLogs => {
                 "*** FATAL CONFIG FILE ERROR (Version 9.1.0) ***\nargument must be between 1 and 256 inclusive\n".to_owned()
             }
