@@ -19,6 +19,7 @@ pub mod hub;
 mod images;
 pub mod logs;
 mod object_actions;
+pub mod operations;
 mod overview;
 pub mod question;
 pub mod report;

@@ -114,7 +114,9 @@ impl FromStr for Delivery {
 }
 
 /// The name of one app: its home and target clusters, its delivery, namespace and name.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct AppRef {
     /// Name of the cluster that holds the declaring object.
     pub home: String,

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use taffrail_cluster::add_causes;
 pub(crate) use taffrail_cluster::chain;
 
+use taffrail_api::operations::OperationError;
 use taffrail_api::question::{ErrorLevel, FleetProblem};
 use taffrail_observe::ObserveError;
-use taffrail_observe::operations::OperationError;
 
 use crate::output::answer::Console;
 use crate::output::{Phrase, printable};

@@ -432,6 +432,17 @@ pub enum QuestionError {
         /// The kinds that the clusters serve, sorted; of more than a thousand the first.
         known: Vec<String>,
     },
+    /// A part that could not be read may hold another app of the name, so that a write could be meant for that one.
+    #[error("cannot rule out a second app '{name}' in {}: {}", .hidden_by.cluster, .hidden_by.error.message)]
+    NotOnlyApp {
+        /// The name as given.
+        name: String,
+        /// The failure to read the part.
+        hidden_by: Box<AppError>,
+    },
+    /// No app of Flux or Argo CD is among the selected ones.
+    #[error("the selection matches no Flux or Argo CD app")]
+    NoneSelected,
     /// An object is named in full, but the cluster in its name is not among the selected ones.
     #[error("none of the selected clusters is the cluster in the name of the object")]
     NothingFound,

@@ -11,6 +11,7 @@ mod patch;
 mod unsupported;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::{Presence, Status};
 
@@ -26,7 +27,9 @@ use crate::{delivery, identity};
 pub use patch::{Change, DiffLine, Patch};
 
 /// An operation on an app: reconcile, suspend or resume.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub enum Verb {
     /// Requests that Flux reconcile the app now, or that Argo CD refresh or sync it.
     Reconcile(Reconcile),
@@ -49,7 +52,9 @@ impl Verb {
 }
 
 /// Options of a reconciliation; options that the app's tool does not support are refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Reconcile {
     /// Flux: true to fetch the app's sources first.
     pub with_source: bool,
@@ -184,9 +189,13 @@ impl Refusal {
     }
 }
 
-/// Returns true for Flux and Argo CD, which take requests to reconcile, suspend and resume an app.
+/// The deliveries of Flux and Argo CD, which take requests to reconcile, suspend and resume an app.
+pub const TAKE_REQUESTS: [Delivery; 3] =
+    [Delivery::FluxKustomization, Delivery::FluxHelmRelease, Delivery::ArgoApplication];
+
+/// Returns true for a delivery of [`TAKE_REQUESTS`].
 pub fn takes_requests(delivery: Delivery) -> bool {
-    matches!(delivery, Delivery::FluxKustomization | Delivery::FluxHelmRelease | Delivery::ArgoApplication)
+    TAKE_REQUESTS.contains(&delivery)
 }
 
 /// Plans the patches that apply `verb` to `app`, which is an app of `list`; `home` is the cluster of its declaring

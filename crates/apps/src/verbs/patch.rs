@@ -1,5 +1,6 @@
 //! Patches of an object: as JSON for the API server, and as a diff for people.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use taffrail_object::Object;
 use taffrail_object::json::TooDeep;
@@ -7,26 +8,36 @@ use taffrail_object::json::TooDeep;
 use super::tree;
 
 /// The change of one field: its path, and its values before and after.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct Change {
     /// The keys from the root of the object to the field.
     pub path: Vec<String>,
-    /// The current value; `None` if the field is missing.
+    /// The current value; left out if the field is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Value>,
-    /// The new value; `None` removes the field.
+    /// The new value; left out to remove the field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Value>,
 }
 
 /// Field changes of one object, to be sent as a JSON merge patch.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct Patch {
+    /// The changed fields, sorted by their paths.
     changes: Vec<Change>,
-    /// The resource version that the object must still have when the patch is applied; `None` for any.
+    /// The resource version that the object must still have when the patch is applied; left out for any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     based_on: Option<String>,
 }
 
 /// One line of a patch as a YAML diff.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub enum DiffLine {
     /// A parent of changed fields, or the key of a changed list.
     Context(String),

@@ -8,6 +8,10 @@ use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use serde_json::Value;
+use taffrail_api::operations::{
+    ActionTarget, OperationError, OperationEvent, OperationId, OperationPlan, Outcome, PlanDigest,
+    PlannedChange, PlannedItem, PlannedWrite, RefusedItem, Reply, called,
+};
 use taffrail_apps::verbs::Patch;
 use taffrail_cluster::{ApiResource, Cluster, Reason, WriteError, chain};
 use taffrail_object::json::OwnedDocument;
@@ -17,10 +21,7 @@ use taffrail_rules::lua::{Action, Change, Customizations, LuaError, LuaProblem, 
 use taffrail_rules::{Origin, shipped_actions};
 
 use super::located::{LiveObject, LocatedObject, LocatedScripts};
-use super::{
-    MAX_TRIES, OperationError, OperationEvent, OperationId, OperationPlan, Outcome, PlanDigest, PlannedItem,
-    PlannedWrite, Reply, called, send,
-};
+use super::{MAX_TRIES, changed, of_write, send, with_source};
 
 /// Prefix of the names of actions whose scripts are in the cluster.
 const OF_CLUSTER: &str = "cluster/";
@@ -92,7 +93,7 @@ impl ActionScripts {
     ) -> Result<(Vec<Offer>, Vec<OperationError>), OperationError> {
         let what = || format!("{}: cannot parse the object", located.cluster);
         let object =
-            located.object().map_err(|error| OperationError::unreadable(what()).with_source(&error))?;
+            located.object().map_err(|error| with_source(OperationError::unreadable(what()), &error))?;
         let (offers, errors) = self.offers_by_origin(&located.scripts, &object, now);
         Ok((offers, errors.iter().map(|(_, error)| failing(&located.cluster, error)).collect()))
     }
@@ -146,28 +147,13 @@ pub struct ActionRequest {
     pub now: Timestamp,
 }
 
-/// An object, and the action that is run on it; without the action if that was refused.
+/// The plan of an action, with what its run needs.
 #[derive(Debug)]
-pub struct ActionTarget {
-    /// The object on which the action is run.
-    pub located: LocatedObject,
-    /// The key of the object.
-    pub key: ObjectKey,
-    chosen: Option<ChosenAction>,
-}
-
-impl ActionTarget {
-    /// Returns the origin of the script; `None` if the action was refused.
-    pub fn origin(&self) -> Option<Origin> {
-        Some(self.chosen.as_ref()?.origin)
-    }
-
-    /// Returns the ConfigMap that contains the script, such as `ConfigMap argocd/argocd-cm`; `None` unless it is a
-    /// script of the cluster.
-    pub fn script_of(&self) -> Option<&str> {
-        let chosen = self.chosen.as_ref().filter(|chosen| chosen.origin == Origin::Cluster)?;
-        self.located.scripts.delivered_by.get(chosen.place).map(|(_, called)| &**called)
-    }
+pub struct ActionPlan {
+    /// The plan, as it is shown.
+    pub shown: OperationPlan<ActionTarget>,
+    /// The object of each item, and the action that is run on it.
+    objects: Vec<(LocatedObject, ChosenAction)>,
 }
 
 /// The script and the action that were chosen.
@@ -180,30 +166,52 @@ struct ChosenAction {
     parameters: BTreeMap<String, String>,
 }
 
+impl ChosenAction {
+    /// Returns the ConfigMap that contains the script, such as `ConfigMap argocd/argocd-cm`; `None` unless it is one of
+    /// the cluster's `scripts`.
+    fn script_of(&self, scripts: &LocatedScripts) -> Option<String> {
+        let of_cluster = Some(self).filter(|chosen| chosen.origin == Origin::Cluster)?;
+        scripts.delivered_by.get(of_cluster.place).map(|(_, called)| called.clone())
+    }
+}
+
 /// Plans an action for each of the objects; those for which that fails are in [`OperationPlan::refused`]. Sends
 /// nothing.
-pub fn plan_action(request: &ActionRequest, objects: Vec<LocatedObject>) -> OperationPlan<ActionTarget> {
-    let mut plan =
-        OperationPlan { operation: request.action.clone(), items: Vec::new(), refused: Vec::new() };
+pub fn plan_action(request: &ActionRequest, objects: Vec<LocatedObject>) -> ActionPlan {
+    let mut plan = ActionPlan { shown: OperationPlan::new(&*request.action), objects: Vec::new() };
     for located in objects {
-        let key = located.key();
+        let object = located.key();
         let cluster = located.cluster.clone();
+        let target = |origin: Option<Origin>, script_of| ActionTarget {
+            cluster: cluster.clone(),
+            object: object.clone(),
+            origin: origin.map(|origin| origin.as_str().into()),
+            script_of,
+        };
         let planned = match located.object() {
             Ok(object) => request.plan(&located, &object),
             Err(error) => {
                 let what = format!("{cluster}: cannot parse the object");
-                Err(OperationError::unreadable(what).with_source(&error))
+                Err(with_source(OperationError::unreadable(what), &error))
             }
         };
         match planned {
-            Ok((chosen, writes)) => plan.items.push(PlannedItem {
-                cluster,
-                writes,
-                warnings: Vec::new(),
-                unchanged: format!("{} {} already has this state: nothing to do", key.kind, key.path()),
-                target: ActionTarget { located, key, chosen: Some(chosen) },
-            }),
-            Err(error) => plan.refused.push((ActionTarget { located, key, chosen: None }, error)),
+            Ok((chosen, writes)) => {
+                plan.shown.items.push(PlannedItem {
+                    cluster: cluster.clone(),
+                    target: target(Some(chosen.origin), chosen.script_of(&located.scripts)),
+                    writes,
+                    warnings: Vec::new(),
+                    unchanged: format!(
+                        "{} {} already has this state: nothing to do",
+                        object.kind,
+                        object.path()
+                    ),
+                    forbidden: None,
+                });
+                plan.objects.push((located, chosen));
+            }
+            Err(error) => plan.shown.refused.push(RefusedItem { target: target(None, None), error }),
         }
     }
     plan
@@ -320,8 +328,8 @@ impl ActionRequest {
         for Change { operation, object: after } in changes {
             let key = Object::new((&after).into()).map(|object| ObjectKey::of(&object));
             let mut key = key.map_err(|error| {
-                OperationError::unreadable(format!("action '{name}' returned a value that is not an object"))
-                    .with_source(&error)
+                let what = format!("action '{name}' returned a value that is not an object");
+                with_source(OperationError::unreadable(what), &error)
             })?;
             match operation {
                 Operation::Patch if key == own => {
@@ -333,7 +341,7 @@ impl ActionRequest {
                         ))
                     })?;
                     if !patch.is_empty() {
-                        writes.push(PlannedWrite::Patch { object: own.clone(), patch, alternative: None });
+                        writes.push(PlannedWrite::patch(own.clone(), patch, None));
                     }
                 }
                 Operation::Patch => {
@@ -351,7 +359,8 @@ impl ActionRequest {
                             is_namespaced && !key.namespace.is_empty() && key.namespace == own.namespace;
                         self.allow(&key, &after, is_inside)?;
                     }
-                    writes.push(PlannedWrite::Create { object: key, body: after });
+                    let yaml = serde_saphyr::to_string(&after).unwrap_or_default();
+                    writes.push(PlannedWrite::create(key, after, &yaml));
                 }
             }
         }
@@ -401,7 +410,7 @@ fn is_allowed(key: &ObjectKey, words: &[String]) -> bool {
     })
 }
 
-/// The options of [`OperationPlan::run_action`].
+/// The options of [`ActionPlan::run`].
 #[derive(Debug, Clone, Copy)]
 pub struct ActionSettings {
     /// True for a server-side dry run.
@@ -410,7 +419,7 @@ pub struct ActionSettings {
     pub time: Duration,
 }
 
-impl OperationPlan<ActionTarget> {
+impl ActionPlan {
     /// Sends all writes of the plan: to all clusters at the same time, and to the objects of one cluster one after the
     /// other, within its time. `request` must be the one from which the plan was made; `on_event` receives the
     /// progress. All items begin before the first write, so the time that the user takes for an answer does not count
@@ -419,7 +428,7 @@ impl OperationPlan<ActionTarget> {
     /// # Errors
     ///
     /// Fails if the plan does not have this digest; all other failures are the [`Outcome`] of an item.
-    pub async fn run_action<F: FnMut(OperationEvent<'_>) -> Reply>(
+    pub async fn run<F: FnMut(OperationEvent) -> Reply>(
         &self,
         digest: &PlanDigest,
         id: &OperationId,
@@ -427,7 +436,7 @@ impl OperationPlan<ActionTarget> {
         settings: ActionSettings,
         on_event: F,
     ) -> Result<(), OperationError> {
-        self.check(digest)?;
+        self.shown.check(digest)?;
         let mut run = ActionRun { plan: self, request, settings, on_event };
         // The caller that stops it knows that it did.
         let _ = run.all(digest, id).await;
@@ -437,14 +446,14 @@ impl OperationPlan<ActionTarget> {
 
 /// The run of an action on all objects of a plan.
 struct ActionRun<'r, F> {
-    plan: &'r OperationPlan<ActionTarget>,
+    plan: &'r ActionPlan,
     request: &'r ActionRequest,
     settings: ActionSettings,
     on_event: F,
 }
 
-impl<F: FnMut(OperationEvent<'_>) -> Reply> ActionRun<'_, F> {
-    fn tell(&mut self, event: OperationEvent<'_>) -> ControlFlow<()> {
+impl<F: FnMut(OperationEvent) -> Reply> ActionRun<'_, F> {
+    fn tell(&mut self, event: OperationEvent) -> ControlFlow<()> {
         if (self.on_event)(event) == Reply::Stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
@@ -453,23 +462,32 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> ActionRun<'_, F> {
     }
 
     async fn all(&mut self, digest: &PlanDigest, id: &OperationId) -> ControlFlow<()> {
-        self.tell(OperationEvent::Started { id, digest })?;
+        self.tell(OperationEvent::Started { id: id.clone(), digest: digest.clone() })?;
         let mut items: BTreeMap<&str, Vec<QueuedItem<'_>>> = BTreeMap::new();
-        for (item, planned) in self.plan.items.iter().enumerate() {
-            let PlannedItem { target, cluster, .. } = planned;
-            let Some(live) = target.located.live.as_ref().filter(|_| !planned.writes.is_empty()) else {
-                let error = || format!("cannot write {}: cluster {cluster} is not connected", target.name());
+        let planned = self.plan.shown.items.iter().zip(&self.plan.objects).enumerate();
+        for (item, (PlannedItem { target, cluster, writes, .. }, (located, chosen))) in planned {
+            let Some(live) = located.live.as_ref().filter(|_| !writes.is_empty()) else {
+                let name = name_of(&target.object);
+                let error = || {
+                    OperationError::unreadable(format!(
+                        "cannot write {name}: cluster {cluster} is not connected"
+                    ))
+                };
                 self.end(
                     item,
-                    match planned.writes.is_empty() {
+                    match writes.is_empty() {
                         true => Outcome::Unchanged,
-                        false => Outcome::Error(OperationError::unreadable(error())),
+                        false => Outcome::Error { error: error() },
                     },
                 )?;
                 continue;
             };
             match (self.on_event)(OperationEvent::Begins { item }) {
-                Reply::Continue => items.entry(cluster).or_default().push(QueuedItem { item, planned, live }),
+                Reply::Continue => {
+                    let key = &target.object;
+                    let queued = QueuedItem { item, key, writes, located, chosen, live };
+                    items.entry(cluster).or_default().push(queued);
+                }
                 Reply::Skip => self.end(item, Outcome::Refused)?,
                 Reply::Stop => return ControlFlow::Break(()),
             }
@@ -493,7 +511,8 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> ActionRun<'_, F> {
     fn announce(&mut self, queue: &ClusterQueue<'_>) -> ControlFlow<()> {
         match queue.write() {
             Some(write) if queue.is_trial == queue.begins_with_trial() => {
-                self.tell(OperationEvent::Writing { item: queue.current.item, write, is_alternative: false })
+                let (item, write) = (queue.current.item, write.clone());
+                self.tell(OperationEvent::Writing { item, write, is_alternative: false })
             }
             _ => ControlFlow::Continue(()),
         }
@@ -512,7 +531,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> ActionRun<'_, F> {
             self.tell(OperationEvent::Written { item, write, is_stored, name })?;
         }
         let outcome = match result {
-            Err(error) => Outcome::Error(error),
+            Err(error) => Outcome::Error { error },
             Ok(_) if queue.advance() => return ControlFlow::Continue(Some(queue)),
             Ok(_) if self.settings.dry_run => Outcome::Accepted,
             Ok(_) => Outcome::Done,
@@ -526,7 +545,10 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> ActionRun<'_, F> {
 struct QueuedItem<'r> {
     /// The item's index in the plan.
     item: usize,
-    planned: &'r PlannedItem<ActionTarget>,
+    key: &'r ObjectKey,
+    writes: &'r [PlannedWrite],
+    located: &'r LocatedObject,
+    chosen: &'r ChosenAction,
     live: &'r LiveObject,
 }
 
@@ -581,12 +603,12 @@ impl<'r> ClusterQueue<'r> {
     /// run, if there are several writes, or if the script is the cluster's. A single write of another script needs
     /// none: it is refused or done as a whole.
     fn begins_with_trial(&self) -> bool {
-        let PlannedItem { target, writes, .. } = self.current.planned;
-        self.dry_run || writes.len() > 1 || target.origin() == Some(Origin::Cluster)
+        let QueuedItem { writes, chosen, .. } = self.current;
+        self.dry_run || writes.len() > 1 || chosen.origin == Origin::Cluster
     }
 
     fn write(&self) -> Option<&'r PlannedWrite> {
-        self.current.planned.writes.get(self.write)
+        self.current.writes.get(self.write)
     }
 
     /// Moves to the next write of the current item, and from the end of a trial to the first write, to store it now
@@ -612,14 +634,17 @@ impl<'r> ClusterQueue<'r> {
     async fn send(self) -> (ClusterQueue<'r>, SentWrite) {
         let mut is_stored = false;
         let result = match self.write() {
-            Some(PlannedWrite::Patch { patch, .. }) => self.patch(patch, &mut is_stored).await.map(|()| None),
-            Some(write @ PlannedWrite::Create { object, body }) => {
-                let (cluster, live) = (&self.cluster, self.current.live);
-                let made = send::create(cluster, live, object, &write.called(), body, self.is_trial).await;
-                is_stored = made.is_ok() && !self.is_trial;
-                made
-            }
             None => Ok(None),
+            Some(write) => match &write.change {
+                PlannedChange::Patch { patch, .. } => self.patch(patch, &mut is_stored).await.map(|()| None),
+                PlannedChange::Create { body } => {
+                    let (cluster, live) = (&self.cluster, self.current.live);
+                    let called = write.called();
+                    let made = send::create(cluster, live, &write.object, &called, body, self.is_trial).await;
+                    is_stored = made.is_ok() && !self.is_trial;
+                    made
+                }
+            },
         };
         (self, SentWrite { is_stored, result })
     }
@@ -627,11 +652,10 @@ impl<'r> ClusterQueue<'r> {
     /// Patches the object itself. On a conflict it reads the object again and plans the action again, up to
     /// [`MAX_TRIES`] times; fails if that yields another patch, or if the server does not store a field.
     async fn patch(&self, patch: &Patch, is_stored: &mut bool) -> Result<(), OperationError> {
-        let QueuedItem { planned, live, .. } = self.current;
-        let ActionTarget { located, key, chosen } = &planned.target;
-        let name = planned.target.name();
+        let QueuedItem { key, located, chosen, live, .. } = self.current;
+        let name = name_of(key);
         let invalid = |error: &dyn std::error::Error| {
-            OperationError::unreadable(format!("cannot parse {name}")).with_source(error)
+            with_source(OperationError::unreadable(format!("cannot parse {name}")), error)
         };
         let object = located.object().map_err(|error| invalid(&error))?;
         let mut based = patch.clone().based_on(&object);
@@ -639,27 +663,22 @@ impl<'r> ClusterQueue<'r> {
             let sent = send::patch_parts(&self.cluster, live, key, &based, self.is_trial, is_stored).await;
             let conflict = match sent {
                 Ok(dropped) if dropped.is_empty() => return Ok(()),
-                Ok(dropped) => return Err(OperationError::dropped(&name, &dropped)),
+                Ok(dropped) => return Err(super::dropped(&name, &dropped)),
                 Err(error @ WriteError::Conflict { .. }) => error,
                 Err(error) => {
-                    return Err(OperationError::of_write(
-                        format!("cannot {} {name}", self.request.action),
-                        &error,
-                    ));
+                    return Err(of_write(format!("cannot {} {name}", self.request.action), &error));
                 }
             };
             let fresh = read_again(&self.cluster, &live.resource, key, &name).await?;
             let again = Object::new(fresh.root()).map_err(|error| invalid(&error))?;
             let (now_chosen, writes) = self.request.plan(located, &again)?;
-            let is_same_script = chosen
-                .as_ref()
-                .is_some_and(|it| (it.origin, it.place) == (now_chosen.origin, now_chosen.place));
-            let fresh = writes.into_iter().find_map(|write| match write {
-                PlannedWrite::Patch { patch, .. } => Some(patch),
-                PlannedWrite::Create { .. } => None,
+            let is_same_script = (chosen.origin, chosen.place) == (now_chosen.origin, now_chosen.place);
+            let fresh = writes.into_iter().find_map(|write| match write.change {
+                PlannedChange::Patch { patch, .. } => Some(patch),
+                PlannedChange::Create { .. } => None,
             });
             let Some(same) = fresh.filter(|fresh| is_same_script && fresh.is_same(patch)) else {
-                return Err(OperationError::changed(&name, &chain(&conflict)));
+                return Err(changed(&name, &chain(&conflict)));
             };
             based = same.based_on(&again);
         }
@@ -670,11 +689,9 @@ impl<'r> ClusterQueue<'r> {
     }
 }
 
-impl ActionTarget {
-    /// Returns the object's kind, namespace and name, for messages.
-    fn name(&self) -> String {
-        format!("{} {}", self.key.kind, self.key.path())
-    }
+/// Returns an object's kind, namespace and name, for messages.
+fn name_of(key: &ObjectKey) -> String {
+    format!("{} {}", key.kind, key.path())
 }
 
 async fn read_again(
@@ -684,12 +701,10 @@ async fn read_again(
     name: &str,
 ) -> Result<OwnedDocument, OperationError> {
     let read = cluster.get(resource, Some(&key.namespace), &key.name, Projection::Full).await;
-    let found = read.map_err(|error| OperationError {
-        is_late: error.reason() == Reason::Timeout,
-        ..OperationError::unreadable(format!(
-            "{name} changed meanwhile and cannot be read again; this change was not written"
-        ))
-        .with_source(&error)
+    let found = read.map_err(|error| {
+        let what = format!("{name} changed meanwhile and cannot be read again; this change was not written");
+        let is_late = error.reason() == Reason::Timeout;
+        OperationError { is_late, ..with_source(OperationError::unreadable(what), &error) }
     })?;
     found.ok_or_else(|| OperationError::unreadable(format!("cannot write {name}: it was deleted meanwhile")))
 }

@@ -32,12 +32,13 @@ pub(super) async fn patch(
 #[cfg(feature = "lua")]
 mod of_actions {
     use serde_json::Value;
+    use taffrail_api::operations::OperationError;
     use taffrail_cluster::CreateRequest;
     use taffrail_object::Object;
 
     use super::{Cluster, ObjectKey, Patch, WriteError, patch};
-    use crate::operations::OperationError;
     use crate::operations::located::LiveObject;
+    use crate::operations::of_write;
 
     /// Patches the status subresource if the kind has one, then the rest, and returns the fields that the server dropped.
     /// Sets `is_stored` once a part was written, even if the other then fails.
@@ -104,9 +105,7 @@ mod of_actions {
             dry_run,
         };
         let made = cluster.create(&request).await;
-        let made = made.map_err(|error| {
-            OperationError::of_write(format!("cannot create {} {called}", key.kind), &error)
-        })?;
+        let made = made.map_err(|error| of_write(format!("cannot create {} {called}", key.kind), &error))?;
         Ok(Object::new(made.root()).ok().map(|object| object.name().into_owned()))
     }
 }

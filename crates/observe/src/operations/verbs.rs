@@ -1,6 +1,7 @@
 //! `reconcile`, `suspend` and `resume`: writes each step of the plan, then waits until the tool has handled it and
 //! the app is ready.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -9,16 +10,18 @@ use futures::StreamExt as _;
 use futures::future::{Either, select};
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
+use taffrail_api::operations::{
+    OperationError, OperationEvent, OperationId, OperationPlan, Outcome, PlanAnswer, PlanDigest, PlannedItem,
+    PlannedWrite, RefusedItem, Reply, VerbQuestion, WaitingItem,
+};
+use taffrail_api::question::{FleetFacts, QuestionError, concerning};
 use taffrail_apps::verbs::{self, Patch, Plan, Progress, Refusal, Step, Verb};
 use taffrail_apps::{App, AppList, AppRef, Delivery, Objects, Snapshot, SyncState};
 use taffrail_cluster::{WriteError, aside};
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::{ApiResource, GroupKind, Object, ObjectKey};
 
-use super::{
-    MAX_TRIES, OperationError, OperationEvent, OperationId, OperationPlan, Outcome, PlanDigest, PlannedItem,
-    PlannedWrite, Reply, send,
-};
+use super::{MAX_TRIES, changed, of_write, send};
 use crate::fleet::FleetSnapshot;
 use crate::follow::FleetWatcher;
 use crate::look::ExtraObjects;
@@ -33,16 +36,17 @@ const TICK: Duration = Duration::from_millis(500);
 /// have been made.
 const WRITE: Duration = Duration::from_secs(1);
 
-/// An app, and the verb with the steps that are applied to it.
+/// The plan of a verb, with what its run needs.
 #[derive(Debug)]
-pub struct AppTarget {
-    /// The app to which the verb is applied.
-    pub app: AppRef,
+pub struct VerbPlan {
     verb: Verb,
-    steps: Vec<Step>,
+    /// The plan, as it is shown.
+    pub answer: PlanAnswer,
+    /// The steps of each item.
+    steps: Vec<Vec<Step>>,
 }
 
-/// The options of [`OperationPlan::run_verb`].
+/// The options of [`VerbPlan::run`].
 #[derive(Debug, Clone, Copy)]
 pub struct VerbSettings {
     /// True for a server-side dry run.
@@ -53,66 +57,71 @@ pub struct VerbSettings {
     pub deadline: Duration,
 }
 
-/// Plans a verb for apps of `list`, each once even if it has several target clusters; leaves out apps whose home
-/// cluster is not in `fleet`. Sends nothing.
+/// Plans the verb of `question` for the apps of `fleet` that it names or selects, each once even if it has several
+/// target clusters. Sends nothing. `now` is the time that the writes contain.
+///
+/// # Errors
+/// If a name matches no app or several, if the selection is empty, and for an unknown cluster.
 pub fn plan_verb(
-    verb: Verb,
-    apps: &[&App],
+    question: &VerbQuestion,
     fleet: &FleetSnapshot,
-    list: &AppList,
     now: Timestamp,
-) -> OperationPlan<AppTarget> {
-    let mut plan =
-        OperationPlan { operation: verb.as_str().to_owned(), items: Vec::new(), refused: Vec::new() };
+) -> Result<VerbPlan, QuestionError> {
+    let list = fleet.apps(&[]);
+    let apps = question.choose(fleet, &list)?;
+    let verb = question.verb;
+    let (mut shown, mut all_steps) = (OperationPlan::new(verb.as_str()), Vec::new());
+    let mut planned_apps: Vec<&App> = Vec::new();
+    let mut known: HashSet<(&str, Delivery, &str, &str)> = HashSet::new();
     for app in apps {
-        let is_known = |target: &AppTarget| {
-            let AppRef { home, delivery, namespace, name, .. } = &target.app;
-            (home, *delivery, namespace, name)
-                == (&app.app.home, app.app.delivery, &app.app.namespace, &app.app.name)
-        };
-        let planned = plan.items.iter().map(|item| &item.target);
-        let mut known = planned.chain(plan.refused.iter().map(|(target, _)| target));
-        let home = snapshot(fleet, &app.app.home).filter(|_| !known.any(is_known));
-        let Some(home) = home else { continue };
-        let target = |steps| AppTarget { app: app.app.clone(), verb, steps };
-        match verbs::plan(app, verb, home, list, now) {
-            Ok(Plan { steps, warnings, nothing }) => plan.items.push(PlannedItem {
-                cluster: app.app.home.clone(),
-                writes: steps.iter().map(write_of).collect(),
-                warnings,
-                unchanged: nothing.unwrap_or_else(|| "needs no change".to_owned()),
-                target: target(steps),
-            }),
+        let AppRef { home, delivery, namespace, name, .. } = &app.app;
+        let Some(snapshot) = snapshot(fleet, home) else { continue };
+        if !known.insert((home, *delivery, namespace, name)) {
+            continue;
+        }
+        let target = app.app.clone();
+        match verbs::plan(app, verb, snapshot, &list, now) {
+            Ok(Plan { steps, warnings, nothing }) => {
+                shown.items.push(PlannedItem {
+                    cluster: home.clone(),
+                    target,
+                    writes: steps.iter().map(write_of).collect(),
+                    warnings,
+                    unchanged: nothing.unwrap_or_else(|| "needs no change".to_owned()),
+                    forbidden: None,
+                });
+                all_steps.push(steps);
+                planned_apps.push(app);
+            }
             Err(Refusal { message, hint }) => {
-                plan.refused.push((target(Vec::new()), OperationError::usage(message).hint(hint)));
+                let error = OperationError::usage(message).hint(hint);
+                shown.refused.push(RefusedItem { target, error });
             }
         }
     }
-    plan
+    let answer = PlanAnswer {
+        fleet: FleetFacts::of(fleet),
+        planned_at: now,
+        digest: shown.digest(),
+        errors: concerning(&list, &planned_apps),
+        plan: shown,
+    };
+    Ok(VerbPlan { verb, answer, steps: all_steps })
 }
 
 fn write_of(step: &Step) -> PlannedWrite {
     let Step { object, patch, alternative, .. } = step;
-    PlannedWrite::Patch { object: object.clone(), patch: patch.clone(), alternative: alternative.clone() }
+    PlannedWrite::patch(object.clone(), patch.clone(), alternative.clone())
 }
 
-impl PlannedItem<AppTarget> {
-    /// Returns the objects that are patched in other namespaces than that of the app, such as sources: apps of others
-    /// may use them too.
-    pub fn sources_elsewhere(&self) -> impl Iterator<Item = &ObjectKey> {
-        let objects = self.writes.iter().map(PlannedWrite::object);
-        objects.filter(|key| key.namespace != self.target.app.namespace)
-    }
-}
-
-impl OperationPlan<AppTarget> {
+impl VerbPlan {
     /// Sends all writes of the plan and waits for their effect as `settings` say. `follow` watches the clusters of
     /// the apps, and `more` are the other objects that the plan was made from.
     ///
     /// # Errors
     ///
     /// Fails if the plan does not have this digest; all other failures are the [`Outcome`] of an item.
-    pub async fn run_verb<F: FnMut(OperationEvent<'_>) -> Reply>(
+    pub async fn run<F: FnMut(OperationEvent) -> Reply>(
         &self,
         digest: &PlanDigest,
         id: &OperationId,
@@ -121,18 +130,18 @@ impl OperationPlan<AppTarget> {
         settings: VerbSettings,
         on_event: F,
     ) -> Result<(), OperationError> {
-        self.check(digest)?;
-        let task = |item: &PlannedItem<AppTarget>| AppRun {
-            app: item.target.app.clone(),
-            verb: item.target.verb,
-            steps: item.target.steps.clone(),
+        self.answer.plan.check(digest)?;
+        let task = |(item, steps): (&PlannedItem<AppRef>, &Vec<Step>)| AppRun {
+            app: item.target.clone(),
+            verb: self.verb,
+            steps: steps.clone(),
             at: 0,
             uses_alternative: false,
             is_announced: false,
             tries: 0,
-            state: if item.writes.is_empty() { AppRunState::Ended } else { AppRunState::Writing },
+            state: if steps.is_empty() { AppRunState::Ended } else { AppRunState::Writing },
         };
-        let tasks = self.items.iter().map(task).collect();
+        let tasks = self.answer.plan.items.iter().zip(&self.steps).map(task).collect();
         let mut run = VerbRun { tasks, settings, begun: Instant::now(), on_event };
         // The caller that stops it knows that it did.
         let _ = run.all(digest, id, follow, more).await;
@@ -231,8 +240,8 @@ struct VerbRun<F> {
     on_event: F,
 }
 
-impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
-    fn tell(&mut self, event: OperationEvent<'_>) -> ControlFlow<()> {
+impl<F: FnMut(OperationEvent) -> Reply> VerbRun<F> {
+    fn tell(&mut self, event: OperationEvent) -> ControlFlow<()> {
         if (self.on_event)(event) == Reply::Stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
@@ -248,7 +257,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
         follow: &mut FleetWatcher,
         more: ExtraObjects<'_>,
     ) -> ControlFlow<()> {
-        self.tell(OperationEvent::Started { id, digest })?;
+        self.tell(OperationEvent::Started { id: id.clone(), digest: digest.clone() })?;
         for item in 0..self.tasks.len() {
             if !self.tasks[item].is_pending() {
                 self.end(item, Outcome::Unchanged)?;
@@ -282,14 +291,15 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
             let list = aside(|| fleet.apps(&[]));
             let mut waiting = Vec::new();
             for item in 0..self.tasks.len() {
-                waiting.extend(self.check_progress(item, fleet, &list)?.map(|why| (item, why)));
+                waiting.extend(self.check_progress(item, fleet, &list)?.map(|why| WaitingItem { item, why }));
             }
             if !waiting.is_empty() {
-                self.tell(OperationEvent::Waiting(&waiting))?;
+                self.tell(OperationEvent::Waiting { items: waiting.clone() })?;
             }
             if self.left().is_zero() {
                 for item in 0..self.tasks.len() {
-                    let why = waiting.iter().find(|(at, _)| *at == item).map(|(_, why)| why.clone());
+                    let waits = waiting.iter().find(|waiting| waiting.item == item);
+                    let why = waits.map(|waiting| waiting.why.clone());
                     self.give_up(item, &list, why)?;
                 }
             } else if !waiting.is_empty() {
@@ -349,8 +359,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
         let cluster = follow.cluster(&task.app.home).map(|cluster| cluster.within(time));
         let resource = snapshot(follow.fleet(), &task.app.home).and_then(|it| resource(it, &object));
         if !is_announced {
-            let (object, patch) = (object.clone(), patch.clone());
-            let write = &PlannedWrite::Patch { object, patch, alternative: None };
+            let write = PlannedWrite::patch(object.clone(), patch.clone(), None);
             self.tell(OperationEvent::Writing { item, write, is_alternative })?;
         }
         ControlFlow::Continue(Some(async move {
@@ -393,7 +402,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
                     task.use_alternative();
                     return ControlFlow::Continue(());
                 }
-                OperationError::dropped(&name, &dropped)
+                super::dropped(&name, &dropped)
             }
             Some(Err(WriteError::UnknownField { .. })) if has_alternative => {
                 task.use_alternative();
@@ -404,11 +413,9 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
                 task.state = AppRunState::Conflicted(message);
                 return ControlFlow::Continue(());
             }
-            Some(Err(error)) => {
-                OperationError::of_write(format!("cannot {} {}", task.verb.as_str(), task.app), &error)
-            }
+            Some(Err(error)) => of_write(format!("cannot {} {}", task.verb.as_str(), task.app), &error),
         };
-        self.end(item, Outcome::Error(error))
+        self.end(item, Outcome::Error { error })
     }
 
     /// Checks the progress of an app. Returns what it still waits for; `None` if it has ended, or is or must be
@@ -429,9 +436,9 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
                 return ControlFlow::Continue(None);
             }
             AppRunState::Conflicted(message) => {
-                let error = OperationError::changed(&task.app, message);
+                let error = changed(&task.app, message);
                 if !task.replan(app, fleet, list) {
-                    self.end(item, Outcome::Error(error))?;
+                    self.end(item, Outcome::Error { error })?;
                 }
                 return ControlFlow::Continue(None);
             }
@@ -460,11 +467,11 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
                 return ControlFlow::Continue(Some(why));
             }
             Progress::Waiting(why) => return ControlFlow::Continue(Some(why)),
-            Progress::Failed(why) => self.end(item, Outcome::Failed { why, after })?,
+            Progress::Failed(why) => self.end(item, Outcome::Failed { why, after: after.into() })?,
             Progress::Done if matches!(task.state, AppRunState::Settling(_)) => {
                 let message = app.map(|app| app.delivery_message.clone()).unwrap_or_default();
                 let is_out_of_sync = app.is_some_and(|app| app.sync.state == SyncState::OutOfSync);
-                self.end(item, Outcome::Ready { message, is_out_of_sync, after })?;
+                self.end(item, Outcome::Ready { message, is_out_of_sync, after: after.into() })?;
             }
             Progress::Done if task.verb == Verb::Suspend => {
                 task.advance(AppRunState::Ended);
@@ -492,7 +499,7 @@ impl<F: FnMut(OperationEvent<'_>) -> Reply> VerbRun<F> {
         let app = list.apps.iter().find(|app| app.app == task.app);
         let is_observed = app.is_some_and(|app| app.freshness.is_live() && app.home_freshness.is_live());
         let why = why.unwrap_or_else(|| "the reason is unknown".to_owned());
-        self.end(item, Outcome::TimedOut { why, is_observed, after: self.begun.elapsed() })
+        self.end(item, Outcome::TimedOut { why, is_observed, after: self.begun.elapsed().into() })
     }
 }
 

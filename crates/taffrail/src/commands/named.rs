@@ -131,6 +131,12 @@ pub(crate) fn refused(subcommand: &str, error: &QuestionError) -> CommandError {
             .hint(format!("the containers of these Pods are {}", known.join(", "))),
         QuestionError::UnservedKind { kind, known } => kinds::unknown(kind, known.iter().cloned()),
         QuestionError::NothingFound => CommandError::usage(error),
+        QuestionError::NotOnlyApp { .. } => {
+            CommandError::unreadable(error).hint("name the app in full: DELIVERY/NAMESPACE/NAME")
+        }
+        QuestionError::NoneSelected => {
+            CommandError::usage(error).hint(format!("{} lists all apps", program::hinted("taffrail get apps")))
+        }
         QuestionError::NoSingleApp { error: error @ FindError::Ambiguous { .. }, .. } => {
             // No example name: the first of the matches may be anyone's.
             let command = program::hinted(&format!("taffrail {subcommand} NAME"));

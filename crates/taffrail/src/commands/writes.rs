@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
+use taffrail_api::operations::PlannedWrite;
 use taffrail_apps::verbs::DiffLine;
-use taffrail_observe::operations::PlannedWrite;
 
 use crate::output::printable;
 use crate::say;
@@ -13,15 +13,15 @@ use crate::say;
 /// lines of the diff.
 pub(super) fn print(out: &mut impl Write, write: &PlannedWrite, cluster: &str, note: &str) -> io::Result<()> {
     let bold = Style::new().bold();
-    let name = format!("{} {}", write.object().kind, write.called());
+    let name = format!("{} {}", write.object.kind, write.called());
     say!(out, "{}{}{:#} in {}{}", bold, printable(&name), bold, printable(cluster), printable(note))?;
-    for line in write.lines() {
+    for line in &write.lines {
         let (sign, style, text) = match line {
             DiffLine::Context(text) => (" ", Style::new(), text),
             DiffLine::Removed(text) => ("-", AnsiColor::Red.on_default(), text),
             DiffLine::Added(text) => ("+", AnsiColor::Green.on_default(), text),
         };
-        say!(out, "{}{} {}{:#}", style, sign, printable(&text), style)?;
+        say!(out, "{}{} {}{:#}", style, sign, printable(text), style)?;
     }
     Ok(())
 }

@@ -4,13 +4,12 @@ use std::io::{self, IsTerminal as _, Write};
 use std::time::Instant;
 
 use jiff::Timestamp;
+use taffrail_api::operations::{
+    ActionTarget, OperationEvent, OperationPlan, Outcome, PlannedChange, PlannedWrite, RefusedItem, Reply,
+};
 use taffrail_api::{ActionRun, ActionRunRow, ObjectChangeRow};
 use taffrail_cluster::Cluster;
-use taffrail_observe::operations::{
-    ActionRequest, ActionSettings, ActionTarget, LocatedObject, OperationEvent, OperationId, OperationPlan,
-    Outcome, PlannedWrite, Reply, plan_action,
-};
-use taffrail_rules::Origin;
+use taffrail_observe::operations::{ActionRequest, ActionSettings, LocatedObject, plan_action, random_id};
 
 use super::arguments::ActionArguments;
 use super::located::{self, FoundObjects};
@@ -27,19 +26,19 @@ use crate::{phrase, say};
 /// Returns the row of a target before its run: with the planned `writes`, none of them written, and the result `Error`.
 fn row(target: &ActionTarget, writes: &[PlannedWrite]) -> ActionRunRow {
     let change = |write: &PlannedWrite| ObjectChangeRow {
-        operation: match write {
-            PlannedWrite::Patch { .. } => "patch".into(),
-            PlannedWrite::Create { .. } => "create".into(),
+        operation: match write.change {
+            PlannedChange::Patch { .. } => "patch".into(),
+            PlannedChange::Create { .. } => "create".into(),
         },
-        object: write.object().clone(),
+        object: write.object.clone(),
         body: write.body(),
         written: false,
     };
     ActionRunRow {
-        cluster: target.located.cluster.clone(),
-        object: target.key.clone(),
-        origin: target.origin().map(|origin| origin.as_str().into()),
-        script_of: target.script_of().map(str::to_owned),
+        cluster: target.cluster.clone(),
+        object: target.object.clone(),
+        origin: target.origin.clone(),
+        script_of: target.script_of.clone(),
         result: "Error".into(),
         message: String::new(),
         hint: None,
@@ -102,7 +101,7 @@ pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit
     let clusters: Vec<Cluster> = located::connections(&objects).cloned().collect();
     let plan = plan_action(&request, objects);
     let mut refused = Vec::new();
-    for (target, error) in &plan.refused {
+    for RefusedItem { target, error } in &plan.shown.refused {
         let complaint = CommandError::from(error);
         exit = exit.max(complaint.exit);
         let result = if complaint.exit == Exit::Usage { "Refused" } else { "Error" };
@@ -111,9 +110,9 @@ pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit
         fail(&mut row, complaint);
         refused.push(row);
     }
-    let rows = plan.items.iter().map(|item| row(&item.target, &item.writes)).collect();
-    let mut printer = Printer { arguments, plan: &plan, rows, exit, failed: None, console };
-    if !may_ask(arguments) && (0..plan.items.len()).any(|item| printer.must_ask(item)) {
+    let rows = plan.shown.items.iter().map(|item| row(&item.target, &item.writes)).collect();
+    let mut printer = Printer { arguments, plan: &plan.shown, rows, exit, failed: None, console };
+    if !may_ask(arguments) && (0..plan.shown.items.len()).any(|item| printer.must_ask(item)) {
         let what = format!(
             "the action {} is a script of the cluster, and needs a confirmation to write with your rights",
             arguments.action
@@ -123,22 +122,22 @@ pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit
     }
     match arguments.dry_run {
         DryRun::Client => {
-            for item in 0..plan.items.len() {
+            for item in 0..plan.shown.items.len() {
                 printer.show(item)?;
-                let is_planned = !plan.items[item].writes.is_empty();
+                let is_planned = !plan.shown.items[item].writes.is_empty();
                 printer.end(item, if is_planned { "Planned" } else { "Unchanged" })?;
             }
         }
         DryRun::None | DryRun::Server => {
-            let (digest, id) = (plan.digest(), OperationId::random());
+            let (digest, id) = (plan.shown.digest(), random_id());
             let settings = ActionSettings { dry_run: arguments.dry_run == DryRun::Server, time };
-            let take = |event: OperationEvent<'_>| {
+            let take = |event: OperationEvent| {
                 printer.take(event).unwrap_or_else(|failed| {
                     printer.failed = Some(failed);
                     Reply::Stop
                 })
             };
-            block_on(plan.run_action(&digest, &id, &request, settings, take))?
+            block_on(plan.run(&digest, &id, &request, settings, take))?
                 .map_err(|error| CommandError::from(&error))?;
         }
     }
@@ -187,7 +186,7 @@ impl Printer<'_> {
     /// rights, and neither --yes nor --dry-run is given.
     fn must_ask(&self, item: usize) -> bool {
         let ActionArguments { yes, dry_run, .. } = self.arguments;
-        let is_of_cluster = self.plan.items[item].target.origin() == Some(Origin::Cluster);
+        let is_of_cluster = self.plan.items[item].target.script_of.is_some();
         !yes && *dry_run == DryRun::None && is_of_cluster && !self.plan.items[item].writes.is_empty()
     }
 
@@ -195,9 +194,13 @@ impl Printer<'_> {
         self.arguments.output == TextOutput::Text
     }
 
-    fn take(&mut self, event: OperationEvent<'_>) -> Result<Reply, CommandError> {
+    fn take(&mut self, event: OperationEvent) -> Result<Reply, CommandError> {
         match event {
-            OperationEvent::Started { .. } | OperationEvent::Writing { .. } | OperationEvent::Waiting(_) => {}
+            OperationEvent::Started { .. }
+            | OperationEvent::Writing { .. }
+            | OperationEvent::Waiting { .. }
+            | OperationEvent::Done
+            | OperationEvent::Alive => {}
             OperationEvent::Begins { item } => {
                 self.show(item)?;
                 if self.must_ask(item) && !self.is_confirmed()? {
@@ -215,7 +218,7 @@ impl Printer<'_> {
                     Outcome::Unchanged => "Unchanged",
                     Outcome::Refused => "Refused",
                     Outcome::Accepted => "Accepted",
-                    Outcome::Error(error) => {
+                    Outcome::Error { error } => {
                         let complaint = CommandError::from(&error);
                         self.exit = self.exit.max(complaint.exit);
                         complaint.print_about(&self.place(item), self.console);
@@ -260,7 +263,7 @@ impl Printer<'_> {
             written(say!(out, "{} is a script of the cluster: {} in {}", action, printable(of), place))?;
         }
         for write in &planned.writes {
-            let note = if matches!(write, PlannedWrite::Create { .. }) { ", new" } else { "" };
+            let note = if matches!(write.change, PlannedChange::Create { .. }) { ", new" } else { "" };
             written(writes::print(&mut out, write, &planned.cluster, note))?;
         }
         written(out.flush())

@@ -10,13 +10,12 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use taffrail_api::filter::Filter;
-use taffrail_api::question::{FleetFacts, concerning, inside};
+use taffrail_api::operations::{OperationEvent, OperationPlan, PlanAnswer, VerbQuestion};
 use taffrail_apps::verbs::{self, Verb};
-use taffrail_apps::{App, AppList, AppQuery, Delivery, Dependents, ReadQuery, ScopeError, full_name};
+use taffrail_apps::{AppRef, full_name};
 use taffrail_cluster::ListStrategy;
 use taffrail_observe::FleetSnapshot;
-use taffrail_observe::operations::{OperationEvent, OperationId, VerbSettings, plan_verb};
+use taffrail_observe::operations::{VerbSettings, plan_verb, random_id};
 
 use super::get::tell;
 use super::guard;
@@ -24,7 +23,6 @@ use super::named;
 use crate::cli::{DryRun, Pdb, SourceArguments};
 use crate::command_error::{CommandError, Exit};
 use crate::output::answer::Console;
-use crate::program;
 use crate::rule_source::{self, RuleSource};
 use crate::runtime::block_on;
 use crate::source::{self, print_requests};
@@ -33,35 +31,23 @@ pub(crate) use arguments::{ActingArguments, ReconcileArguments, ResumeArguments,
 
 use print::Printer;
 
-/// The delivery tools that the verbs support.
-const WITH_VERBS: [Delivery; 3] =
-    [Delivery::FluxKustomization, Delivery::FluxHelmRelease, Delivery::ArgoApplication];
-
 pub(crate) fn run(verb: Verb, arguments: &ActingArguments, console: &Console) -> Result<Exit, CommandError> {
+    let question = question(verb, arguments);
     let now = || arguments.source.now.unwrap_or_else(Timestamp::now);
+    let planned = |fleet: &FleetSnapshot| {
+        let plan = plan_verb(&question, fleet, now());
+        plan.map_err(|error| named::refused(verb.as_str(), &error))
+    };
     if !arguments.source.from.is_empty() {
         if arguments.dry_run != DryRun::Client {
             let complaint = CommandError::usage("the objects of a dump (--from) cannot be changed");
             return Err(complaint.hint("add --dry-run=client to print the change without writing it"));
         }
-        let fleet = source::dumps(&arguments.source, console)?;
-        let list = fleet.apps(&[]);
-        let apps = chosen(verb, arguments, &fleet, &list)?;
-        let plan = plan_verb(verb, &apps, &fleet, &list, now());
-        return Printer::new(verb, arguments, &plan, console)
-            .show()
-            .map(|exit| exit.max(tell(&FleetFacts::of(&*fleet), &[], true, console)));
+        let dumps = source::dumps(&arguments.source, console)?;
+        let PlanAnswer { fleet, plan, .. } = planned(&dumps)?.answer;
+        let exit = Printer::new(verb, arguments, &plan, console).show()?;
+        return Ok(exit.max(tell(&fleet, &[], true, console)));
     }
-    let names = names(arguments);
-    let asked = ReadQuery {
-        namespace: arguments.which.namespace.clone(),
-        dependents: match names.as_slice() {
-            [name] => Dependents::Of(name.clone()),
-            _ => Dependents::None,
-        },
-        app_labels: arguments.which.grouping.labels(),
-        ..ReadQuery::default()
-    };
     let begun = Instant::now();
     let source = &arguments.source;
     let patience = match source.request_timeout {
@@ -73,24 +59,20 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments, console: &Console) ->
     let judging = rule_source::patience(format!("{patience:?}"), patience);
     let rules = RuleSource::default().with_options(Pdb::Advisory.into(), judging, &source.trust);
     let first = SourceArguments { timeout: patience, ..source.clone() };
-    let mut follow = source::follow(&first, rules, &asked, ListStrategy::Auto)?;
-    let with_source = matches!(verb, Verb::Reconcile(how) if how.with_source);
-    let more = |snapshot: &taffrail_apps::Snapshot, _: &str| match with_source {
+    let mut follow = source::follow(&first, rules, &question.reads(), ListStrategy::Auto)?;
+    let names = question.names();
+    let more = |snapshot: &taffrail_apps::Snapshot, _: &str| match question.has_sources() {
         true => verbs::sources(snapshot, &names),
         false => Vec::new(),
     };
     block_on(follow.settle(&more))?;
     // The time to answer a question does not count.
     let deadline = source.timeout.saturating_sub(begun.elapsed());
-    let fleet = follow.fleet();
-    let list = fleet.apps(&[]);
-    let apps = chosen(verb, arguments, fleet, &list)?;
-    let plan = plan_verb(verb, &apps, fleet, &list, now());
-    let digest = plan.digest();
-    let mut printer = Printer::new(verb, arguments, &plan, console);
-    confirm(&mut printer, verb, arguments, &apps, console)?;
-    let errors = concerning(&list, &printer.apps(&list));
-    let exit = tell(&FleetFacts::of(fleet), &errors, true, console);
+    let plan = planned(follow.fleet())?;
+    let answer = &plan.answer;
+    let mut printer = Printer::new(verb, arguments, &answer.plan, console);
+    confirm(&mut printer, verb, arguments, &answer.plan, console)?;
+    let exit = tell(&answer.fleet, &answer.errors, true, console);
     let result = match arguments.dry_run {
         DryRun::Client => printer.show()?,
         DryRun::None | DryRun::Server => {
@@ -100,9 +82,8 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments, console: &Console) ->
                 waits: arguments.wait,
                 deadline,
             };
-            let id = OperationId::random();
-            let take = |event: OperationEvent<'_>| printer.take(event);
-            block_on(plan.run_verb(&digest, &id, &mut follow, &more, settings, take))?
+            let take = |event: OperationEvent| printer.take(event);
+            block_on(plan.run(&answer.digest, &random_id(), &mut follow, &more, settings, take))?
                 .map_err(|error| CommandError::from(&error))?;
             printer.finish()?
         }
@@ -111,56 +92,14 @@ pub(crate) fn run(verb: Verb, arguments: &ActingArguments, console: &Console) ->
     Ok(exit.max(result))
 }
 
-/// Returns the named apps; names without a namespace get that of -n.
-fn names(arguments: &ActingArguments) -> Vec<AppQuery> {
-    let within = |name: &AppQuery| name.clone().within(arguments.which.namespace.as_deref());
-    arguments.name.iter().map(within).collect()
-}
-
-/// Returns true if the failed read `error` may hide a Flux or Argo CD app called `name`, so that a write could be meant
-/// for that one.
-fn may_hide(error: &ScopeError, name: &AppQuery) -> bool {
-    WITH_VERBS.into_iter().any(|delivery| name.may_be_hidden(error, Some(delivery)))
-}
-
-/// Returns the apps that the arguments name, or the Flux and Argo CD apps that they select with --all or -l. Fails if a
-/// name matches none or several, or may match one that could not be read, if the selection is empty, and for an unknown
-/// `--cluster`.
-fn chosen<'l>(
-    verb: Verb,
-    arguments: &ActingArguments,
-    fleet: &FleetSnapshot,
-    list: &'l AppList,
-) -> Result<Vec<&'l App>, CommandError> {
-    let namespace = arguments.which.namespace.as_deref();
-    let (mut clusters, mut names) = (arguments.which.cluster.clone(), names(arguments));
-    let of_names = names.iter_mut().flat_map(AppQuery::clusters_mut);
-    named::resolve_clusters(clusters.iter_mut().chain(of_names), fleet)?;
-    let mut apps = Vec::new();
-    for name in &names {
-        if let Some(error) = list.errors.iter().find(|error| may_hide(&error.error, name)) {
-            let what = format!(
-                "cannot rule out a second app '{name}' in {}: {}",
-                error.cluster, error.error.message
-            );
-            return Err(CommandError::unreadable(what).hint("name the app in full: DELIVERY/NAMESPACE/NAME"));
-        }
-        apps.extend(named::find(verb.as_str(), name, (namespace, &clusters), list)?);
+/// Returns the question that the arguments ask.
+fn question(verb: Verb, arguments: &ActingArguments) -> VerbQuestion {
+    VerbQuestion {
+        verb,
+        names: arguments.name.clone(),
+        selector: arguments.selector.clone(),
+        apps: named::selection(&arguments.which),
     }
-    if !arguments.name.is_empty() {
-        return Ok(apps);
-    }
-    let filter = Filter { labels: arguments.selector.clone(), ..Filter::default() };
-    let mut admitted = AppList { apps: list.apps.clone(), ..AppList::default() };
-    filter.apps(&mut admitted, &fleet.clusters());
-    let inside = inside(namespace, &clusters, &admitted);
-    let admitted: BTreeSet<_> =
-        inside.iter().filter(|app| WITH_VERBS.contains(&app.app.delivery)).map(|app| &app.app).collect();
-    if admitted.is_empty() {
-        let complaint = CommandError::usage("the selection matches no Flux or Argo CD app");
-        return Err(complaint.hint(format!("{} lists all apps", program::hinted("taffrail get apps"))));
-    }
-    Ok(list.apps.iter().filter(|app| admitted.contains(&app.app)).collect())
 }
 
 /// Asks for confirmation if the verb affects more than the user named: several selected apps, apps in several clusters,
@@ -170,11 +109,13 @@ fn confirm(
     printer: &mut Printer<'_>,
     verb: Verb,
     arguments: &ActingArguments,
-    apps: &[&App],
+    plan: &OperationPlan<AppRef>,
     console: &Console,
 ) -> Result<(), CommandError> {
     let ActingArguments { yes, dry_run, .. } = *arguments;
-    let names: BTreeSet<String> = apps.iter().map(|app| full_name(&app.app)).collect();
+    let targets = plan.items.iter().map(|item| &item.target);
+    let targets = targets.chain(plan.refused.iter().map(|refused| &refused.target));
+    let names: BTreeSet<String> = targets.map(full_name).collect();
     if !arguments.name.is_empty() || names.len() <= 1 {
         let what = format!("{} {} in", verb.as_str(), printer.called());
         guard::confirm(&what, "clusters", &printer.clusters(), yes, dry_run, console, || printer.preview())?;

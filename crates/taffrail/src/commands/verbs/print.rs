@@ -5,13 +5,14 @@ use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
+use taffrail_api::operations::{
+    OperationEvent, OperationPlan, Outcome, PlannedChange, PlannedItem, PlannedWrite, RefusedItem, Reply,
+    WaitingItem,
+};
 use taffrail_api::{ActionList, ActionRow, PatchRow};
 use taffrail_apps::command::quoted;
 use taffrail_apps::verbs::Verb;
-use taffrail_apps::{App, AppList, AppRef, Delivery, full_name};
-use taffrail_observe::operations::{
-    AppTarget, OperationEvent, OperationPlan, Outcome, PlannedItem, PlannedWrite, Reply,
-};
+use taffrail_apps::{AppRef, Delivery, full_name};
 
 use super::ActingArguments;
 use crate::cli::{ListOutput, TextOutput};
@@ -41,7 +42,7 @@ struct Printed {
 pub(super) struct Printer<'a> {
     verb: Verb,
     arguments: &'a ActingArguments,
-    plan: &'a OperationPlan<AppTarget>,
+    plan: &'a OperationPlan<AppRef>,
     /// The state of the output, one for each item of the plan.
     items: Vec<Printed>,
     exit: Exit,
@@ -59,11 +60,11 @@ impl<'a> Printer<'a> {
     pub(super) fn new(
         verb: Verb,
         arguments: &'a ActingArguments,
-        plan: &'a OperationPlan<AppTarget>,
+        plan: &'a OperationPlan<AppRef>,
         console: &'a Console,
     ) -> Printer<'a> {
-        let printed = |item: &PlannedItem<AppTarget>| {
-            let mut row = ActionRow::new(&item.target.app, "Error", "");
+        let printed = |item: &PlannedItem<AppRef>| {
+            let mut row = ActionRow::new(&item.target, "Error", "");
             row.warnings.clone_from(&item.warnings);
             Printed { row, is_previewed: false, is_awaited: false }
         };
@@ -82,7 +83,7 @@ impl<'a> Printer<'a> {
     }
 
     fn app(&self, item: usize) -> &'a AppRef {
-        &self.plan.items[item].target.app
+        &self.plan.items[item].target
     }
 
     /// Returns the names of the clusters of the plan's items, sorted, each once.
@@ -94,8 +95,7 @@ impl<'a> Printer<'a> {
     /// Returns the name of the app of the plan, or the number of its apps and the names of the first [`MAX_NAMED`]: `2
     /// apps (…)`, for a request for confirmation.
     pub(super) fn called(&self) -> String {
-        let names: BTreeSet<String> =
-            self.plan.items.iter().map(|item| full_name(&item.target.app)).collect();
+        let names: BTreeSet<String> = self.plan.items.iter().map(|item| full_name(&item.target)).collect();
         let count = names.len();
         let mut named: Vec<String> = names.into_iter().take(MAX_NAMED).collect();
         if count == 1 {
@@ -112,15 +112,9 @@ impl<'a> Printer<'a> {
     pub(super) fn elsewhere(&self) -> Vec<String> {
         let named = self.plan.items.iter().flat_map(|item| {
             let sources = item.sources_elsewhere();
-            sources.map(|key| format!("{} {} (of {})", key.kind, key.path(), item.target.app))
+            sources.map(|key| format!("{} {} (of {})", key.kind, key.path(), item.target))
         });
         named.collect::<BTreeSet<_>>().into_iter().collect()
-    }
-
-    /// Returns the apps of `list` for which the plan has an item: those that were not refused.
-    pub(super) fn apps<'l>(&self, list: &'l AppList) -> Vec<&'l App> {
-        let is_planned = |app: &&App| self.plan.items.iter().any(|item| item.target.app == app.app);
-        list.apps.iter().filter(is_planned).collect()
     }
 
     /// Prints the planned changes of the first apps to stderr before a request for confirmation; only once.
@@ -148,7 +142,7 @@ impl<'a> Printer<'a> {
 
     /// Prints the refused apps, those with nothing to do, and the warnings.
     pub(super) fn begin(&mut self) -> Result<(), CommandError> {
-        for (AppTarget { app, .. }, error) in &self.plan.refused {
+        for RefusedItem { target: app, error } in &self.plan.refused {
             let refusal = CommandError::usage(format!("{error} (in {})", app.home))
                 .maybe_hint(hint_of(error.hint.as_ref(), app));
             self.exit = self.exit.max(refusal.exit);
@@ -165,7 +159,7 @@ impl<'a> Printer<'a> {
             self.end(at, "Unchanged", &unchanged);
             self.say(at, &unchanged, Style::new())?;
         }
-        for PlannedItem { target: AppTarget { app, .. }, warnings, .. } in &self.plan.items {
+        for PlannedItem { target: app, warnings, .. } in &self.plan.items {
             for warning in warnings {
                 CommandError::usage(format!("{app} in {}: {warning}", app.home))
                     .harmless()
@@ -201,7 +195,7 @@ impl<'a> Printer<'a> {
             return Err(failed);
         }
         if self.arguments.output == TextOutput::Json {
-            let refused = self.plan.refused.iter().map(|(AppTarget { app, .. }, error)| {
+            let refused = self.plan.refused.iter().map(|RefusedItem { target: app, error }| {
                 let mut row = ActionRow::new(app, "Refused", &*error.message);
                 row.hint = hint_of(error.hint.as_ref(), app);
                 row
@@ -228,8 +222,8 @@ impl<'a> Printer<'a> {
     /// Keeps a planned patch of the app number `at` for the document, and, if the output is text, prints the planned
     /// write before it is sent, unless it was printed before.
     fn announce(&mut self, at: usize, write: &PlannedWrite) -> Result<(), CommandError> {
-        if let PlannedWrite::Patch { object, patch, .. } = write {
-            self.items[at].row.patches.push(PatchRow::new(object, patch));
+        if let PlannedChange::Patch { patch, .. } = &write.change {
+            self.items[at].row.patches.push(PatchRow::new(&write.object, patch));
         }
         if !self.is_text() || self.items[at].is_previewed {
             return Ok(());
@@ -239,7 +233,7 @@ impl<'a> Printer<'a> {
     }
 
     /// Prints an event of the operation. Returns [`Reply::Stop`] if printing failed, else [`Reply::Continue`].
-    pub(super) fn take(&mut self, event: OperationEvent<'_>) -> Reply {
+    pub(super) fn take(&mut self, event: OperationEvent) -> Reply {
         match self.print_event(event) {
             Ok(()) => Reply::Continue,
             Err(failed) => {
@@ -249,10 +243,10 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn print_event(&mut self, event: OperationEvent<'_>) -> Result<(), CommandError> {
+    fn print_event(&mut self, event: OperationEvent) -> Result<(), CommandError> {
         match event {
             OperationEvent::Started { .. } => self.begun = Instant::now(),
-            OperationEvent::Begins { .. } => {}
+            OperationEvent::Begins { .. } | OperationEvent::Done | OperationEvent::Alive => {}
             OperationEvent::Writing { item, write, is_alternative } => {
                 self.waiting = None;
                 if is_alternative {
@@ -262,12 +256,12 @@ impl<'a> Printer<'a> {
                         written(say!(self.console.people(), "{}", text))?;
                     }
                 }
-                self.announce(item, write)?;
+                self.announce(item, &write)?;
             }
             OperationEvent::Written { item, is_stored, .. } => {
                 self.items[item].row.patches.last_mut().into_iter().for_each(|last| last.written = is_stored);
             }
-            OperationEvent::Waiting(waiting) => self.wait_for(waiting),
+            OperationEvent::Waiting { items } => self.wait_for(&items),
             OperationEvent::Ended { item, outcome } => self.print_outcome(item, outcome)?,
         }
         Ok(())
@@ -275,15 +269,16 @@ impl<'a> Printer<'a> {
 
     /// Shows the text about the first app in `waiting` in the progress line; if stderr is not a terminal, prints a line
     /// for each app instead, once, from a second after the start on.
-    fn wait_for(&mut self, waiting: &[(usize, String)]) {
-        for (item, _) in waiting.iter().filter(|_| self.begun.elapsed() >= progress::PATIENCE) {
+    fn wait_for(&mut self, waiting: &[WaitingItem]) {
+        for WaitingItem { item, .. } in waiting.iter().filter(|_| self.begun.elapsed() >= progress::PATIENCE)
+        {
             if !std::mem::replace(&mut self.items[*item].is_awaited, true) {
                 let AppRef { home, namespace, name, .. } = self.app(*item);
                 let slash = if namespace.is_empty() { "" } else { "/" };
                 progress::tell(&format!("waiting for {namespace}{slash}{name} in {home}"));
             }
         }
-        let Some((_, why)) = waiting.first() else { return };
+        let Some(WaitingItem { why, .. }) = waiting.first() else { return };
         if self.waiting.as_ref().is_none_or(|(told, _)| told != why) {
             // The old progress line must be cleared before the new one appears.
             drop(self.waiting.take());
@@ -312,12 +307,12 @@ impl<'a> Printer<'a> {
                 let said = taffrail_api::text::revision(&message).into_owned();
                 let out_of_sync = if is_out_of_sync { ", but OutOfSync" } else { "" };
                 let colon = if said.is_empty() { "" } else { ": " };
-                let text = format!("ready after {}{out_of_sync}{colon}{said}", span(after));
+                let text = format!("ready after {}{out_of_sync}{colon}{said}", span(after.into()));
                 ("Ready", said, text, AnsiColor::Green.on_default(), Some((after, is_out_of_sync)))
             }
             Outcome::Failed { why, after } => {
                 self.exit = self.exit.max(Exit::No);
-                let text = format!("failed after {}: {why}", span(after));
+                let text = format!("failed after {}: {why}", span(after.into()));
                 ("Failed", why, text, AnsiColor::Red.on_default(), Some((after, false)))
             }
             Outcome::Unobservable { why } => {
@@ -335,7 +330,7 @@ impl<'a> Printer<'a> {
                 let text = format!("not ready within {}: {why}", span(self.arguments.source.timeout));
                 ("Timeout", why, text, AnsiColor::Yellow.on_default(), Some((after, false)))
             }
-            Outcome::Error(error) => {
+            Outcome::Error { error } => {
                 let complaint = CommandError::from(&error);
                 let place = match self.items.len() {
                     1 => String::new(),
@@ -349,7 +344,7 @@ impl<'a> Printer<'a> {
             }
         };
         self.end(at, result, &message);
-        let seconds = after.map(|(after, _)| (after.as_secs_f64() * 1000.0).round() / 1000.0);
+        let seconds = after.map(|(after, _)| after.after_millis as f64 / 1000.0);
         self.items[at].row.seconds = seconds;
         self.say(at, &text, style)?;
         let name = full_name(self.app(at));
