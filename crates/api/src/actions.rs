@@ -60,7 +60,8 @@ pub struct ActionRow {
     /// Name of the declaring object.
     pub name: String,
     /// One word: `Ready`, `Failed`, `Timeout`; `Unobservable` if the cluster of the app's objects cannot be read;
-    /// `Requested`, `Suspended`, `Resumed` if nothing was waited for; `Unchanged`, `Refused`, `Error`; for dry runs
+    /// `Requested`, `Suspended`, `Resumed` if nothing was waited for; `Interrupted` if a hub ended before it knew
+    /// the result; `Unchanged`, `Refused`, `Error`; for dry runs
     /// `Planned` and `Accepted`.
     pub result: Cow<'static, str>,
     /// The reason for the result, or the message of the delivery tool.

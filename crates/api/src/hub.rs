@@ -10,6 +10,7 @@ use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
+use crate::operations::OperationRecord;
 use crate::question::QuestionError;
 use crate::{AppRow, List, ListItem};
 
@@ -363,6 +364,10 @@ impl AppHistory {
     pub const KIND: &'static str = "AppHistory";
 }
 
+impl ListItem for OperationRecord {
+    const LIST: &'static str = "OperationList";
+}
+
 impl ListItem for AppHistory {
     const LIST: &'static str = "AppHistoryList";
 }
@@ -372,6 +377,7 @@ impl HistoryRow {
     pub fn at(&self) -> Timestamp {
         match self {
             HistoryRow::Transition { at, .. } | HistoryRow::Sync { at, .. } => *at,
+            HistoryRow::Operation { operation } => operation.began,
         }
     }
 }
@@ -405,6 +411,11 @@ pub enum HistoryRow {
         revision: String,
         /// The message of the delivery tool; empty if it does not keep it.
         message: String,
+    },
+    /// An operation that a user asked for: reconcile, suspend or resume.
+    Operation {
+        /// The operation, with the item of this app alone.
+        operation: Box<OperationRecord>,
     },
 }
 

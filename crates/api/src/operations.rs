@@ -15,6 +15,7 @@ use sha2::{Digest as _, Sha256};
 use taffrail_apps::verbs::{DiffLine, Patch, TAKE_REQUESTS, Verb};
 use taffrail_apps::{App, AppError, AppList, AppQuery, AppRef, Dependents, ReadQuery, full_name};
 use taffrail_object::{LabelSelector, ObjectKey};
+use taffrail_status::Presence;
 
 use crate::as_text;
 use crate::filter::Filter;
@@ -58,6 +59,17 @@ impl VerbQuestion {
         self.names.iter().map(within).collect()
     }
 
+    /// Returns the question with the first name of each cluster of `fleet` in place of an alias.
+    ///
+    /// # Errors
+    /// If the question names a cluster that the fleet does not have.
+    pub fn resolved(&self, fleet: &dyn AskedFleet) -> Result<VerbQuestion, QuestionError> {
+        let mut question = self.clone();
+        let names = question.names.iter_mut().flat_map(AppQuery::clusters_mut);
+        resolve_clusters(question.apps.clusters.iter_mut().chain(names), &fleet.clusters())?;
+        Ok(question)
+    }
+
     /// Returns the query for what the operation needs of each cluster.
     pub fn reads(&self) -> ReadQuery {
         ReadQuery {
@@ -81,10 +93,9 @@ impl VerbQuestion {
         fleet: &dyn AskedFleet,
         list: &'l AppList,
     ) -> Result<Vec<&'l App>, QuestionError> {
-        let namespace = self.apps.namespace.as_deref();
-        let (mut clusters, mut names) = (self.apps.clusters.clone(), self.names());
-        let of_names = names.iter_mut().flat_map(AppQuery::clusters_mut);
-        resolve_clusters(clusters.iter_mut().chain(of_names), &fleet.clusters())?;
+        let question = self.resolved(fleet)?;
+        let (names, AppSelection { namespace, clusters, .. }) = (question.names(), &question.apps);
+        let namespace = namespace.as_deref();
         let mut apps = Vec::new();
         for name in &names {
             let hides = |error: &&AppError| {
@@ -94,7 +105,7 @@ impl VerbQuestion {
                 let hidden_by = Box::new(error.clone());
                 return Err(QuestionError::NotOnlyApp { name: name.to_string(), hidden_by });
             }
-            apps.extend(find(name, namespace, &clusters, list)?);
+            apps.extend(find(name, namespace, clusters, list)?);
         }
         if !names.is_empty() {
             return Ok(apps);
@@ -102,7 +113,7 @@ impl VerbQuestion {
         let filter = Filter { labels: self.selector.clone(), ..Filter::default() };
         let mut admitted = AppList { apps: list.apps.clone(), ..AppList::default() };
         filter.apps(&mut admitted, &fleet.clusters());
-        let inside = inside(namespace, &clusters, &admitted);
+        let inside = inside(namespace, clusters, &admitted);
         let chosen = |app: &&App| {
             TAKE_REQUESTS.contains(&app.app.delivery) && inside.iter().any(|inside| inside.app == app.app)
         };
@@ -112,7 +123,7 @@ impl VerbQuestion {
 }
 
 /// One write of a plan: a patch or a creation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedWrite {
@@ -125,7 +136,7 @@ pub struct PlannedWrite {
 }
 
 /// The change that a [`PlannedWrite`] sends.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum PlannedChange {
@@ -201,7 +212,7 @@ pub fn called(key: &ObjectKey, object: &Value) -> String {
 }
 
 /// The writes that an operation makes for one target: an app, or an object.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedItem<T> {
@@ -222,7 +233,7 @@ pub struct PlannedItem<T> {
 }
 
 /// A target to which an operation cannot be applied.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RefusedItem<T> {
@@ -233,7 +244,7 @@ pub struct RefusedItem<T> {
 }
 
 /// Everything that an operation would write, in all clusters.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OperationPlan<T> {
@@ -314,7 +325,7 @@ pub struct ActionTarget {
 }
 
 /// The plan of a verb, as a hub answers with it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PlanAnswer {
@@ -403,7 +414,7 @@ impl fmt::Display for OperationId {
 }
 
 /// Progress of a run. `item` is the index in [`OperationPlan::items`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "event", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum OperationEvent {
@@ -481,7 +492,7 @@ pub enum Reply {
 }
 
 /// The result of an operation for one item of its plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "result", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Outcome {
@@ -531,6 +542,202 @@ pub enum Outcome {
         /// The reason.
         error: OperationError,
     },
+    /// The hub ended before the item did. Nothing was sent again; what the writes would have left was looked for.
+    Interrupted {
+        /// Whether the objects have the changes.
+        trace: WriteTrace,
+        /// What was found, for people.
+        why: String,
+    },
+}
+
+/// What an object tells of a write whose answer is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum WriteTrace {
+    /// The object has the change.
+    Made,
+    /// The object is as it was before the change.
+    NotMade,
+    /// The object is neither as it was nor as the change would leave it, or could not be read.
+    Unknown,
+}
+
+impl WriteTrace {
+    /// Looks for the change of `write` in the object, as it is now.
+    pub fn of(write: &PlannedWrite, found: &Presence<'_>) -> WriteTrace {
+        match (&write.change, found) {
+            (_, Presence::Unobserved(_)) => WriteTrace::Unknown,
+            (PlannedChange::Patch { patch, alternative }, Presence::Present(found)) => {
+                let has = |patch: &Patch| patch.dropped(&found.object).is_empty();
+                if has(patch) || alternative.as_ref().is_some_and(has) {
+                    WriteTrace::Made
+                } else if patch.is_unmade(&found.object) {
+                    WriteTrace::NotMade
+                } else {
+                    WriteTrace::Unknown
+                }
+            }
+            // It may have been changed, and then deleted.
+            (PlannedChange::Patch { .. }, Presence::Absent) => WriteTrace::Unknown,
+            // Another client may have created the object.
+            (PlannedChange::Create { .. }, Presence::Present(_)) => WriteTrace::Unknown,
+            (PlannedChange::Create { .. }, Presence::Absent) => match write.object.name.is_empty() {
+                true => WriteTrace::Unknown,
+                false => WriteTrace::NotMade,
+            },
+        }
+    }
+}
+
+/// A run of an operation, as a hub records it: who asked for it, what was written, and the results.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct OperationRecord {
+    /// The identifier of the run.
+    pub id: OperationId,
+    /// The name of the token with which it was asked for; left out for the token in the URL that a hub prints.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// The time at which it began.
+    pub began: Timestamp,
+    /// The time at which it ended; left out while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Timestamp>,
+    /// True if the servers only checked the writes.
+    pub dry_run: bool,
+    /// The name of the operation: `reconcile`, `suspend` or `resume`.
+    pub operation: String,
+    /// The digest of its plan.
+    pub digest: PlanDigest,
+    /// The apps of its plan.
+    pub items: Vec<RecordedItem>,
+}
+
+/// The part of a recorded operation that concerns one app.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RecordedItem {
+    /// The app.
+    pub app: AppRef,
+    /// The writes, in order.
+    pub writes: Vec<RecordedWrite>,
+    /// The result; left out while it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+}
+
+/// A write of a recorded operation, and how far it came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RecordedWrite {
+    /// The write.
+    pub write: PlannedWrite,
+    /// How far it came, as far as it was recorded.
+    pub state: WriteState,
+}
+
+/// How far a write came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum WriteState {
+    /// It was planned.
+    Planned,
+    /// It was sent, and its answer is not known.
+    Sent,
+    /// The server accepted it, in a dry run.
+    Accepted,
+    /// The server stored it.
+    Stored,
+}
+
+impl OperationRecord {
+    /// Makes the record of a run that begins now with `plan`.
+    pub fn new(
+        request: &RunRequest,
+        by: Option<String>,
+        began: Timestamp,
+        plan: &PlanAnswer,
+    ) -> OperationRecord {
+        let item = |item: &PlannedItem<AppRef>| {
+            let planned =
+                |write: &PlannedWrite| RecordedWrite { write: write.clone(), state: WriteState::Planned };
+            RecordedItem {
+                app: item.target.clone(),
+                writes: item.writes.iter().map(planned).collect(),
+                outcome: None,
+            }
+        };
+        OperationRecord {
+            id: request.id.clone(),
+            by,
+            began,
+            ended: None,
+            dry_run: request.dry_run,
+            operation: plan.plan.operation.clone(),
+            digest: plan.digest.clone(),
+            items: plan.plan.items.iter().map(item).collect(),
+        }
+    }
+
+    /// Adds what an event tells.
+    pub fn note(&mut self, event: &OperationEvent) {
+        match event {
+            OperationEvent::Writing { item, write, .. } => {
+                let Some(item) = self.items.get_mut(*item) else { return };
+                let is_open = |recorded: &&mut RecordedWrite| {
+                    recorded.state != WriteState::Stored && recorded.write.object == write.object
+                };
+                if let Some(open) = item.writes.iter_mut().find(is_open) {
+                    *open = RecordedWrite { write: write.clone(), state: WriteState::Sent };
+                }
+            }
+            OperationEvent::Written { item, write, is_stored, name } => {
+                let item = self.items.get_mut(*item);
+                let Some(recorded) = item.and_then(|item| item.writes.get_mut(*write)) else { return };
+                recorded.state = if *is_stored { WriteState::Stored } else { WriteState::Accepted };
+                if let Some(name) = name {
+                    recorded.write.object.name.clone_from(name);
+                }
+            }
+            OperationEvent::Ended { item, outcome } => {
+                if let Some(item) = self.items.get_mut(*item) {
+                    item.outcome = Some(outcome.clone());
+                }
+            }
+            OperationEvent::Started { .. }
+            | OperationEvent::Begins { .. }
+            | OperationEvent::Waiting { .. }
+            | OperationEvent::Done
+            | OperationEvent::Alive => {}
+        }
+    }
+
+    /// Returns the events that tell what is recorded, for a client that asks later.
+    pub fn events(&self) -> Vec<OperationEvent> {
+        let (id, digest) = (self.id.clone(), self.digest.clone());
+        let mut events = vec![OperationEvent::Started { id, digest }];
+        for (item, recorded) in self.items.iter().enumerate() {
+            for (write, RecordedWrite { write: planned, state }) in recorded.writes.iter().enumerate() {
+                if *state == WriteState::Planned {
+                    continue;
+                }
+                events.push(OperationEvent::Writing { item, write: planned.clone(), is_alternative: false });
+                if *state != WriteState::Sent {
+                    let is_stored = *state == WriteState::Stored;
+                    events.push(OperationEvent::Written { item, write, is_stored, name: None });
+                }
+            }
+            events.extend(recorded.outcome.clone().map(|outcome| OperationEvent::Ended { item, outcome }));
+        }
+        events.extend(self.ended.map(|_| OperationEvent::Done));
+        events
+    }
 }
 
 /// A time since a run began, in milliseconds.

@@ -1,4 +1,4 @@
-// Written by `npm run build` in web/. Digest of the sources: 07926532c4b8ad98e9abf64b376d0995871aa92a2829eaa6b30918345ac53adf
+// Written by `npm run build` in web/. Digest of the sources: 55bd83ac10c77e8119347ab8e07dd2afdcc0b2904a112c1ffd9d1c592677b761
 &[
     PageFile { path: "/assets/AppPage-i_Hy4jET.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("assets-AppPage-i_Hy4jET.js.gz") },
     PageFile { path: "/assets/Events-CpDo5232.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("assets-Events-CpDo5232.js.gz") },

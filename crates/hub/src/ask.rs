@@ -159,7 +159,7 @@ impl Progress {
     }
 }
 
-/// The reason why [`Ask::ask`] returned no answer, or [`Ask::logs`] no events.
+/// The reason why [`Ask::ask`] returned no answer, [`Ask::logs`] no events, or [`Operate`](crate::Operate) no plan.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
     /// The question names something that the fleet does not have, or an app by a name that several apps have.

@@ -293,6 +293,20 @@ export type AppOfView = {
   problems?: Problem[];
 };
 
+/** The name of one app: its home and target clusters, its delivery, namespace and name. */
+export type AppRef = {
+  /** The way in which the app is delivered. */
+  delivery: Delivery;
+  /** Name of the cluster that holds the declaring object. */
+  home: string;
+  /** Name of the declaring object, for a package of Porch `REPOSITORY.PACKAGE`; without such an object, the name of the release or the value of the label. */
+  name: string;
+  /** Namespace of the declaring object; without one, that of the release or of the labelled objects. Empty for objects that were declared to Taffrail. */
+  namespace: string;
+  /** Name of the cluster that holds the app's objects; the same as `home` if that cluster was not queried. */
+  target: string;
+};
+
 /** One app in one target cluster, as a row of `get apps`. */
 export type AppRow = {
   /** Name of the cluster that holds the app's objects; the same as `home` if that cluster was not queried. */
@@ -472,8 +486,18 @@ export type CauseStep = {
   status: Status;
 };
 
-/** A change of an object. */
+/** The change of one field: its path, and its values before and after. */
 export type Change = {
+  /** The new value; left out to remove the field. */
+  after?: unknown;
+  /** The current value; left out if the field is missing. */
+  before?: unknown;
+  /** The keys from the root of the object to the field. */
+  path: string[];
+};
+
+/** A change of an object. */
+export type Change2 = {
   /** The field manager that made the change; `None` if managed fields do not tell it. */
   by?: string | null;
   /** The name of the container if an image changed. */
@@ -636,6 +660,15 @@ export type Counts = {
 /** The way in which an app gets into a cluster, which decides the kind of its declaring object. */
 export type Delivery = "flux-kustomization" | "flux-helmrelease" | "argo-application" | "config-sync" | "kpt" | "porch" | "helm" | "label" | "taffrail";
 
+/** One line of a patch as a YAML diff. */
+export type DiffLine = {
+  context: string;
+} | {
+  removed: string;
+} | {
+  added: string;
+};
+
 /** Fields in which an object differs from its declaration; their values are not shown. */
 export type DifferingFields = {
   /** The field manager that wrote these fields after the last sync; absent for fields that differ from what was last applied. */
@@ -758,7 +791,7 @@ export type Explanation = ({
   /** The cause chain, from the object to the root cause; empty if `health` is Ready. */
   chain: CauseStep[];
   /** The last changes in the hour before the app or object became unhealthy, at most three, the latest first. */
-  changed?: Change[];
+  changed?: Change2[];
   /** For a named object: the first app that it declares; left out if it declares none. */
   declares?: AppOfHome | null;
   /** For a named app that is green: the findings of `trust` of high severity, or about changes by hand, in which the tool and the objects disagree; without those that a problem of the app tells already. */
@@ -772,7 +805,7 @@ export type Explanation = ({
   /** The cluster that declares the app; left out if it is the one that holds the app's objects. */
   home?: string | null;
   /** For a named object: the last change of it, or of its top controller, by each field manager, labels and annotations included, at most five: those without a time first, then the latest. */
-  lastChanged?: Change[];
+  lastChanged?: Change2[];
   /** For a named object: the apps that list it or the nearest of its controllers, but whose marks it does not carry. */
   listedBy?: AppOfHome[];
   /** With `--logs`, the last lines of the container with the worst status in the Pods of the cause, or the reason why they could not be read; left out if there are no Pods, or the Pods could not be read. */
@@ -936,6 +969,10 @@ export type HistoryRow = {
   /** The revision that was to be applied; empty if the tool failed before it knew one. */
   revision: string;
   type: "sync";
+} | {
+  /** The operation, with the item of this app alone. */
+  operation: OperationRecord;
+  type: "operation";
 };
 
 /** An error of the HTTP API, as [RFC 9457](https://www.rfc-editor.org/rfc/rfc9457) describes it. */
@@ -1275,6 +1312,106 @@ export type ObjectSync = {
 /** The state of an object that its delivery tool reports as not synced. */
 export type ObjectSyncState = "OutOfSync" | "RequiresPruning" | "SyncFailed" | "HookFailed";
 
+/** The reason why an operation cannot be planned or written for one target. */
+export type OperationError = {
+  /** The next step for the user; left out if there is nothing to suggest. */
+  hint?: string | null;
+  /** True if the cluster did not answer in time. The message says whether a write may have been made. */
+  isLate: boolean;
+  /** [`ErrorLevel::Usage`] if the operation does not exist for the target, does not fit its state or refuses it, or if a parameter is unknown; otherwise [`ErrorLevel::Unreadable`]. */
+  level: ErrorLevel;
+  /** The message: what failed, on which object, and why. */
+  message: string;
+};
+
+/** Progress of a run. `item` is the index in [`OperationPlan::items`]. */
+export type OperationEvent = {
+  /** The digest of the plan that is run. */
+  digest: PlanDigest;
+  event: "started";
+  /** The identifier of the run. */
+  id: OperationId;
+} | {
+  event: "begins";
+  /** The index of the item. */
+  item: number;
+} | {
+  event: "writing";
+  /** True for the alternative of a write whose field the server does not know. */
+  isAlternative: boolean;
+  /** The index of the item. */
+  item: number;
+  /** The write that is sent. */
+  write: PlannedWrite;
+} | {
+  event: "written";
+  /** True if the server stored it; false for a dry run. */
+  isStored: boolean;
+  /** The index of the item. */
+  item: number;
+  /** The name of the created object, which the server may have generated; `null` for a patch, or if it is not known. */
+  name: string | null;
+  /** The index of the write in the item. */
+  write: number;
+} | {
+  event: "waiting";
+  /** The items. */
+  items: WaitingItem[];
+} | {
+  event: "ended";
+  /** The index of the item. */
+  item: number;
+  /** The result of the item. */
+  outcome: Outcome;
+} | {
+  event: "done";
+} | {
+  event: "alive";
+};
+
+/** The identifier of a run, which the caller chooses. [`OperationEvent::Started`] reports it before the first request is sent, so that it can be stored by then. */
+export type OperationId = string;
+
+/** The answer of a command that lists rows of one kind. */
+export type OperationList = {
+  apiVersion: "cli.taffrail.dev/v1alpha1";
+  /** Failures to read, invalid declarations, objects claimed twice, and limits that were exceeded. */
+  errors: ErrorRow[];
+  /** The rows of the answer. */
+  items: OperationRecord[];
+  kind: "OperationList";
+};
+
+/** Everything that an operation would write, in all clusters. */
+export type OperationPlan = {
+  /** The targets that the operation can be applied to, also those with nothing to do. */
+  items: PlannedItem[];
+  /** The name of the operation: `reconcile`, `suspend`, `resume`, or that of an action. */
+  operation: string;
+  /** The targets that the operation cannot be applied to. */
+  refused: RefusedItem[];
+};
+
+/** A run of an operation, as a hub records it: who asked for it, what was written, and the results. */
+export type OperationRecord = {
+  /** The time at which it began. */
+  began: string;
+  /** The name of the token with which it was asked for; left out for the token in the URL that a hub prints. */
+  by?: string | null;
+  /** The digest of its plan. */
+  digest: PlanDigest;
+  /** True if the servers only checked the writes. */
+  dryRun: boolean;
+  /** The time at which it ended; left out while it runs. */
+  ended?: string | null;
+  /** The identifier of the run. */
+  id: OperationId;
+  /** The apps of its plan. */
+  items: RecordedItem[];
+  /** The name of the operation: `reconcile`, `suspend` or `resume`. */
+  operation: string;
+};
+
 /** A declared object that is not Ready. */
 export type OtherObject = {
   /** The message of the status, in one line. */
@@ -1283,6 +1420,53 @@ export type OtherObject = {
   object: ObjectKey;
   /** The status of the object. */
   status: Status;
+};
+
+/** The result of an operation for one item of its plan. */
+export type Outcome = {
+  result: "unchanged";
+} | {
+  result: "refused";
+} | {
+  result: "accepted";
+} | {
+  result: "done";
+} | {
+  /** The time since the run began, in milliseconds. */
+  afterMillis: number;
+  /** True if the app is ready but OutOfSync. */
+  isOutOfSync: boolean;
+  /** The message of the app's delivery tool. */
+  message: string;
+  result: "ready";
+} | {
+  /** The time since the run began, in milliseconds. */
+  afterMillis: number;
+  result: "failed";
+  /** The reason for the failure. */
+  why: string;
+} | {
+  result: "unobservable";
+  /** The message: the cluster of the objects, and how to include it. */
+  why: string;
+} | {
+  /** The time since the run began, in milliseconds. */
+  afterMillis: number;
+  /** True if the states of the objects that declare the app, and of those that it has, were live at the deadline. */
+  isObserved: boolean;
+  result: "timedOut";
+  /** The state that was waited for at the deadline, as people read it. */
+  why: string;
+} | {
+  /** The reason. */
+  error: OperationError;
+  result: "error";
+} | {
+  result: "interrupted";
+  /** Whether the objects have the changes. */
+  trace: WriteTrace;
+  /** What was found, for people. */
+  why: string;
 };
 
 /** The answer of `overview`. */
@@ -1409,6 +1593,72 @@ export type PastClusterList = {
   total: number;
 };
 
+/** Field changes of one object, to be sent as a JSON merge patch. */
+export type Patch = {
+  /** The resource version that the object must still have when the patch is applied; left out for any. */
+  basedOn?: string | null;
+  /** The changed fields, sorted by their paths. */
+  changes: Change[];
+};
+
+/** The plan of a verb, as a hub answers with it. */
+export type PlanAnswer = {
+  /** The digest of the plan. */
+  digest: PlanDigest;
+  /** The errors that concern the apps of the plan. */
+  errors: AppError[];
+  /** Facts about the fleet from which the plan was made. */
+  fleet: FleetFacts;
+  /** The plan. */
+  plan: OperationPlan;
+  /** The time at which the plan was made, which its writes may contain. */
+  plannedAt: string;
+};
+
+/** The SHA-256 digest of a plan, in hexadecimal digits. */
+export type PlanDigest = string;
+
+/** The change that a [`PlannedWrite`] sends. */
+export type PlannedChange = {
+  patch: {
+    /** The patch to send if the server does not know a field of `patch`; left out if there is no other. */
+    alternative?: Patch | null;
+    /** The patch to send. */
+    patch: Patch;
+  };
+} | {
+  create: {
+    /** The whole new object. */
+    body: unknown;
+  };
+};
+
+/** The writes that an operation makes for one target: an app, or an object. */
+export type PlannedItem = {
+  /** The cluster that is written to. */
+  cluster: string;
+  /** The reason why the API server would refuse a write, as it says if it is asked; left out if it would not, and if it was not asked or did not answer. */
+  forbidden?: string | null;
+  /** The app or object that the operation is applied to. */
+  target: AppRef;
+  /** The reason why there is nothing to do, if `writes` is empty. */
+  unchanged: string;
+  /** Warnings for the user, such as that another tool may revert the change; empty if there are none. */
+  warnings: string[];
+  /** The writes in order; none if there is nothing to do. */
+  writes: PlannedWrite[];
+};
+
+/** One write of a plan: a patch or a creation. */
+export type PlannedWrite = {
+  /** The change that is sent. */
+  change: PlannedChange;
+  /** The difference that the write makes, as lines of YAML; all lines of a new object are added ones. */
+  lines: DiffLine[];
+  /** The key of the object that is written; its name is empty if the server generates it. */
+  object: ObjectKey;
+};
+
 /** A reason why an app is not well. */
 export type Problem = {
   /** The axis. */
@@ -1500,7 +1750,14 @@ export type QuestionError = {
     /** The kinds that the clusters serve, sorted; of more than a thousand the first. */
     known: string[];
   };
-} | "nothingFound";
+} | {
+  notOnlyApp: {
+    /** The failure to read the part. */
+    hidden_by: AppError;
+    /** The name as given. */
+    name: string;
+  };
+} | "noneSelected" | "nothingFound";
 
 /** Statistics of the requests and watches of one live cluster. */
 export type ReadingView = {
@@ -1520,6 +1777,20 @@ export type ReadingView = {
   roundTripMicros: number;
   /** Number of scopes that are watched; left out if the cluster was read once. */
   scopes?: number | null;
+};
+
+/** Options of a reconciliation; options that the app's tool does not support are refused. */
+export type Reconcile = {
+  /** Flux HelmRelease: true to install or upgrade even if nothing changed. */
+  force?: boolean;
+  /** Argo CD: true to render the manifests again, without the cache. */
+  hard?: boolean;
+  /** Flux HelmRelease: true to reset the count of failures. */
+  reset?: boolean;
+  /** Argo CD: true to sync, even if automatic sync is off, in place of a refresh; with `hard` the app is refreshed as well. */
+  sync?: boolean;
+  /** Flux: true to fetch the app's sources first. */
+  withSource?: boolean;
 };
 
 /** A source of an app, or an object by which a tool delivers it, with its readiness. */
@@ -1552,6 +1823,32 @@ export type ReconciliationDetails = {
   lastSuccess?: string | null;
   /** The sources of the app, or of the app that delivers in its place; a source of a source comes first. */
   sources: ReconciledRow[];
+};
+
+/** The part of a recorded operation that concerns one app. */
+export type RecordedItem = {
+  /** The app. */
+  app: AppRef;
+  /** The result; left out while it is not known. */
+  outcome?: Outcome | null;
+  /** The writes, in order. */
+  writes: RecordedWrite[];
+};
+
+/** A write of a recorded operation, and how far it came. */
+export type RecordedWrite = {
+  /** How far it came, as far as it was recorded. */
+  state: WriteState;
+  /** The write. */
+  write: PlannedWrite;
+};
+
+/** A target to which an operation cannot be applied. */
+export type RefusedItem = {
+  /** The reason. */
+  error: OperationError;
+  /** The app or object. */
+  target: AppRef;
 };
 
 /** The relation of a node to its parent. */
@@ -1615,6 +1912,26 @@ export type RowSelection = {
   namespace?: string | null;
   /** The field by which the rows are sorted; `null` for the order of the clusters, namespaces and names. */
   sort?: SortField | null;
+};
+
+/** The request to run a plan that a hub answered with. */
+export type RunRequest = {
+  /** The number of different apps with a write, which must be confirmed if there are more than ten; `null` if it is not. */
+  confirmed?: number | null;
+  /** The digest of the plan that was shown: if the plan is another by now, nothing is written. */
+  digest: PlanDigest;
+  /** True if the servers only check the writes, and store nothing. */
+  dryRun?: boolean;
+  /** The identifier of the run, which the client chooses: a second request with it runs nothing, but gets the events of the first. */
+  id: OperationId;
+  /** The time at which the plan was made, as its answer says. */
+  plannedAt: string;
+  /** The question of the plan. */
+  question: VerbQuestion;
+  /** The time for the whole run in milliseconds; at most ten minutes. */
+  timeoutMillis: number;
+  /** True to wait until the tools have handled the requests and the apps are ready or have failed. */
+  waits?: boolean;
 };
 
 /** The smallest part of a cluster that a failure concerns. */
@@ -1897,6 +2214,23 @@ export type TrustFinding = ({
   since?: string | null;
 };
 
+/** An operation on an app: reconcile, suspend or resume. */
+export type Verb = {
+  reconcile: Reconcile;
+} | "suspend" | "resume";
+
+/** The question of `reconcile`, `suspend` and `resume`: the verb, and the apps to which it is applied. */
+export type VerbQuestion = {
+  /** The namespace and the clusters to which the apps are limited. */
+  apps?: AppSelection;
+  /** The names of the apps, each of which stands for the app in all selected clusters: `NAME`, `NAMESPACE/NAME` or `[CLUSTER/]DELIVERY/NAMESPACE/NAME`; empty for the Flux and Argo CD apps that `selector` admits. */
+  names?: string[];
+  /** The label selector that the declaring objects match; `null` for all. Without effect if `names` are given. */
+  selector?: string | null;
+  /** The verb. */
+  verb: Verb;
+};
+
 /** The answer to a [`ViewQuestion`], as it goes over a wire: that of its view. */
 export type ViewAnswer = ListAnswer | ListAnswer2 | ListAnswer3 | AppAnswer | TreeAnswer | EventsAnswer | TrustAnswer | ExplainAnswer | StatusAnswer | OverviewAnswer;
 
@@ -1986,3 +2320,17 @@ export type ViewQuestion = {
   namespace?: string | null;
   view: "overview";
 };
+
+/** An item that waits for its tool, or for its app to become ready. */
+export type WaitingItem = {
+  /** The index of the item. */
+  item: number;
+  /** The state that is waited for, for people. */
+  why: string;
+};
+
+/** How far a write came. */
+export type WriteState = "planned" | "sent" | "accepted" | "stored";
+
+/** What an object tells of a write whose answer is not known. */
+export type WriteTrace = "made" | "notMade" | "unknown";

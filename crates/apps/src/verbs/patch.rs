@@ -8,7 +8,7 @@ use taffrail_object::json::TooDeep;
 use super::tree;
 
 /// The change of one field: its path, and its values before and after.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
@@ -23,7 +23,7 @@ pub struct Change {
 }
 
 /// Field changes of one object, to be sent as a JSON merge patch.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Patch {
@@ -138,6 +138,14 @@ impl Patch {
             }
         };
         self.changes.iter().filter(|change| !kept(change)).map(|change| change.path.join(".")).collect()
+    }
+
+    /// Returns true if each changed field of `object` has the value that it had before the patch.
+    pub fn is_unmade(&self, object: &Object<'_>) -> bool {
+        self.changes.iter().all(|change| {
+            let path: Vec<&str> = change.path.iter().map(String::as_str).collect();
+            is_same(&tree(object, &path).unwrap_or_default(), &change.before.clone().unwrap_or_default())
+        })
     }
 
     /// Returns the changed fields and their parents as YAML, line by line. Of a changed list, the items that are equal

@@ -38,13 +38,15 @@ pub struct Access {
 pub(super) struct Rights {
     /// True if the logs of containers may be read.
     logs: bool,
+    /// True if operations may be run.
+    acts: bool,
 }
 
 impl Rights {
     /// The rights of the token of this run of a hub, and of all clients of a hub without access rules.
-    pub(super) const ALL: Rights = Rights { logs: true };
+    pub(super) const ALL: Rights = Rights { logs: true, acts: true };
     /// The rights of a request that no guard has let pass.
-    pub(super) const NONE: Rights = Rights { logs: false };
+    pub(super) const NONE: Rights = Rights { logs: false, acts: false };
 
     /// Refuses (with 403) to read logs without the right to.
     pub(super) fn check_logs(self) -> Result<(), Refusal> {
@@ -52,6 +54,15 @@ impl Rights {
             true => Ok(()),
             false => Err(Refusal::forbidden("the token does not allow to read logs")
                 .hint("'taffrail hub token create NAME --logs' makes a token that does")),
+        }
+    }
+
+    /// Refuses (with 403) to run operations without the right to.
+    pub(super) fn check_acts(self) -> Result<(), Refusal> {
+        match self.acts {
+            true => Ok(()),
+            false => Err(Refusal::forbidden("the token does not allow to run operations")
+                .hint("'taffrail hub token create NAME --act' makes a token that does")),
         }
     }
 }
@@ -173,6 +184,17 @@ impl Access {
         }
     }
 
+    /// Returns the name of the token with which an admitted request was sent; `None` for the token of this run.
+    pub(super) fn name(&self, parts: &Parts, now: Timestamp) -> Option<String> {
+        let hash = match bearer(&parts.headers).ok()? {
+            Some(token) => TokenHash::of(token),
+            None => self.session_token(&parts.headers)??,
+        };
+        let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
+        let is_meant = |record: &&TokenRecord| record.hash == hash && record.is_valid(now);
+        tokens.iter().find(is_meant).map(|record| record.name.clone())
+    }
+
     /// Returns true if the hub prints a URL with a token at its start.
     fn prints_url(&self) -> bool {
         self.run.is_some()
@@ -203,7 +225,7 @@ impl Access {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
         let of_record = |record: &TokenRecord| record.hash == hash && record.is_valid(now);
         let known = tokens.iter().fold(None, |known, record| match of_record(record) {
-            true => Some(Rights { logs: record.reads_logs() }),
+            true => Some(Rights { logs: record.reads_logs(), acts: record.acts() }),
             false => known,
         });
         if self.run == Some(hash) { Some(Rights::ALL) } else { known }
@@ -212,6 +234,12 @@ impl Access {
     /// Returns the rights of the session that one of the first four session cookies is of and whose token is still
     /// valid at `now`; the inner `None` if none is, the outer one without a session cookie.
     fn session(&self, headers: &HeaderMap, now: Timestamp) -> Option<Option<Rights>> {
+        Some(self.session_token(headers)?.and_then(|token| self.rights(token, now)))
+    }
+
+    /// Returns the hash of the token that opened the session that one of the first four session cookies is of; the inner
+    /// `None` if none is, the outer one without a session cookie.
+    fn session_token(&self, headers: &HeaderMap) -> Option<Option<TokenHash>> {
         let cookies = headers.get_all(header::COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
         let cookies = cookies.flat_map(|cookies| cookies.split(';'));
         let own = cookies.filter_map(|cookie| cookie.trim().strip_prefix(&*self.cookie)?.strip_prefix('='));
@@ -219,11 +247,10 @@ impl Access {
         let mut hashes = own.take(4).map(TokenHash::of).peekable();
         hashes.peek()?;
         let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        let opened_by = hashes.fold(None, |found, hash| {
+        Some(hashes.fold(None, |found, hash| {
             let token = |session: &Session| (session.cookie == hash).then_some(session.token);
             sessions.iter().fold(found, |found, session| token(session).or(found))
-        });
-        Some(opened_by.and_then(|token| self.rights(token, now)))
+        }))
     }
 }
 

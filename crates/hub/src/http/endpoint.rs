@@ -2,7 +2,7 @@
 
 use super::problem::Refusal;
 use super::request::Request;
-use super::{lists, past};
+use super::{lists, operations, past};
 
 /// A path of the API that answers a GET with one JSON document.
 pub(crate) struct Endpoint {
@@ -158,5 +158,27 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
             answers: &["AppChangeList"],
         },
         answer: lists::changes,
+    },
+    Endpoint {
+        path: "/api/v1/operations",
+        parameters: &["limit"],
+        about: About {
+            id: "listOperations",
+            text: "Lists the operations that were run last, the latest first: who asked for them, what was written, and the results.",
+            parts: &[],
+            answers: &["OperationList"],
+        },
+        answer: operations::list,
+    },
+    Endpoint {
+        path: "/api/v1/operations/{id}",
+        parameters: &[],
+        about: About {
+            id: "getOperation",
+            text: "Returns one operation, as a list of one.",
+            parts: &[("id", "The identifier of the run.")],
+            answers: &["OperationList"],
+        },
+        answer: operations::one,
     },
 ];

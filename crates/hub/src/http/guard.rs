@@ -28,6 +28,12 @@ pub(super) const QUESTIONS: &str = "/api/v1/questions";
 /// The path to which clients post questions about logs.
 pub(super) const LOGS: &str = "/api/v1/logs";
 
+/// The path to which clients post the question of an operation, to see its plan.
+pub(super) const PLANS: &str = "/api/v1/plans";
+
+/// The path to which clients post plans to run, and which lists the operations that were run.
+pub(super) const OPERATIONS: &str = "/api/v1/operations";
+
 /// The path of the metrics.
 pub(super) const METRICS: &str = "/metrics";
 
@@ -107,6 +113,7 @@ async fn guarded(hub: &HubApi, request: axum::extract::Request, next: Next) -> R
         // Whoever may not read takes no place of readers, however slowly a body is sent.
         _ if is_open || is_entrance || is_page => &hub.strangers,
         STREAM | LOGS => &hub.streams,
+        OPERATIONS if parts.method == Method::POST => &hub.streams,
         _ => &hub.requests,
     };
     let permit = Arc::clone(permits).try_acquire_owned();

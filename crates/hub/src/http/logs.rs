@@ -21,13 +21,13 @@ use super::request::HubApi;
 use crate::ask::{LogAnswer, LogBounds};
 
 /// The media type of an answer.
-const NDJSON: &str = "application/x-ndjson";
+pub(super) const NDJSON: &str = "application/x-ndjson";
 
 /// The time without events after which it is checked whether the client may still read logs.
-const CHECK: Duration = Duration::from_secs(1);
+pub(super) const CHECK: Duration = Duration::from_secs(1);
 
 /// The time without events after which `alive` is sent.
-const ALIVE: Duration = Duration::from_secs(15);
+pub(super) const ALIVE: Duration = Duration::from_secs(15);
 
 /// Answers the question about logs that the body of the request holds as JSON.
 pub(super) async fn open(State(hub): State<Arc<HubApi>>, request: axum::extract::Request) -> Response {
@@ -43,7 +43,7 @@ async fn begin(hub: Arc<HubApi>, request: axum::extract::Request) -> Result<Body
     let asker = asker(&hub)?;
     let asked: LogsQuestion = question(&hub, body, "logs").await?;
     let bounds = LogBounds { patience: patience(&parts.headers), bytes: hub.limits.drill_down };
-    let answer = asker.logs(asked, bounds).await.map_err(refused)?;
+    let answer = asker.logs(asked, bounds).await.map_err(|error| refused(&error))?;
     let watch = Watch::start(&hub, &parts, &answer);
     let sending = LogSending { hub, parts, answer: Some(answer), sent: Instant::now(), _watch: watch };
     let lines = futures::stream::unfold(sending, |mut sending| async {

@@ -19,6 +19,7 @@ mod logs;
 mod metrics;
 #[cfg(test)]
 mod openapi;
+mod operations;
 mod page;
 mod past;
 mod probes;

@@ -11,11 +11,12 @@ use taffrail_api::hub::{
     StreamFrame,
 };
 use taffrail_api::logs::{LogEvent, LogsQuestion};
+use taffrail_api::operations::{OperationEvent, OperationRecord, PlanAnswer, RunRequest, VerbQuestion};
 use taffrail_api::question::{ViewAnswer, ViewQuestion};
-use taffrail_api::{API_VERSION, AppRow, ClusterRow};
+use taffrail_api::{API_VERSION, AppRow, ClusterRow, List};
 
 use super::endpoint::ENDPOINTS;
-use super::guard::{LOGS, QUESTIONS, SESSION, STREAM};
+use super::guard::{LOGS, OPERATIONS, PLANS, QUESTIONS, SESSION, STREAM};
 use super::query::{APP_FIELDS, PARAMETERS, ParameterForm, Query};
 
 /// Returns the JSON Schemas of all answers, stream frames and questions, and of the types in them, keyed by type name.
@@ -52,6 +53,11 @@ fn schemas() -> Map<String, Value> {
         ("ViewAnswer", answer::<ViewAnswer>(generator, "")),
         ("LogsQuestion", answer::<LogsQuestion>(asked, "")),
         ("LogEvent", answer::<LogEvent>(generator, "")),
+        ("VerbQuestion", answer::<VerbQuestion>(asked, "")),
+        ("PlanAnswer", answer::<PlanAnswer>(generator, "")),
+        ("RunRequest", answer::<RunRequest>(asked, "")),
+        ("OperationEvent", answer::<OperationEvent>(generator, "")),
+        ("OperationList", answer::<List<OperationRecord>>(generator, "OperationList")),
     ] {
         own.insert(name.to_owned(), schema);
     }
@@ -230,6 +236,29 @@ pub(super) fn document() -> Value {
         "responses": responses(logs, &[400, 401, 403, 404, 413, 414, 422, 431, 503]),
     } }),
     );
+    let planned =
+        text("The plan, of which nothing was written.", "application/json", reference("PlanAnswer"));
+    paths.insert(
+        PLANS.to_owned(),
+        json!({ "post": {
+        "operationId": "planOperation",
+        "summary": "Plans to reconcile, suspend or resume apps, and writes nothing; needs a token that allows to act.",
+        "requestBody": { "required": true, "content": { "application/json": { "schema": reference("VerbQuestion") } } },
+        "responses": responses(planned, &[400, 401, 403, 404, 413, 414, 422, 431, 503]),
+    } }),
+    );
+    let about = "Events, one on each line, the last of which is `done` if the answer is whole.";
+    let events = text(
+        about,
+        "application/x-ndjson",
+        json!({ "type": "string", "contentSchema": reference("OperationEvent") }),
+    );
+    paths[OPERATIONS]["post"] = json!({
+        "operationId": "runOperation",
+        "summary": "Runs a plan once, however often it is asked for with one identifier; needs a token that allows to act.",
+        "requestBody": { "required": true, "content": { "application/json": { "schema": reference("RunRequest") } } },
+        "responses": responses(events, &[400, 401, 403, 404, 409, 413, 414, 422, 431, 503]),
+    });
     let open = |id: &str, about: &str, problems: &[u16]| {
         let responses =
             responses(text("It is so.", "application/json", json!({ "type": "object" })), problems);

@@ -42,7 +42,7 @@ fn store<'r>(request: &'r Request<'_>) -> Result<&'r Arc<dyn Store>, Refusal> {
 
 /// Blocks this thread until the store answers, and converts its error to a refusal. Call it only on a thread for
 /// blocking work.
-fn wait<T>(answer: Answer<'_, T>) -> Result<T, Refusal> {
+pub(super) fn wait<T>(answer: Answer<'_, T>) -> Result<T, Refusal> {
     let answer = tokio::runtime::Handle::current().block_on(answer);
     answer.map_err(|error| match error {
         StoreError::HistoryDropped { .. } => Refusal::parameter("at", error),
@@ -51,7 +51,7 @@ fn wait<T>(answer: Answer<'_, T>) -> Result<T, Refusal> {
     })
 }
 
-/// Answers with a page of the transitions and syncs of one app in one cluster from `from` to `to`, the latest first.
+/// Answers with a page of the transitions, syncs and operations of one app in one cluster from `from` to `to`, the latest first.
 /// Refuses (404) an app that is not in the fleet now and has no history.
 pub(super) fn history(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     let Request { hub, view, query, .. } = request;
@@ -89,6 +89,7 @@ pub(super) fn history(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
             revision: it.revision,
             message: it.message,
         },
+        HistoryEntry::Operation(operation) => HistoryRow::Operation { operation },
     };
     let next = found.next.and_then(|next| cursor::write(&hub.instance, "history", next.as_str()));
     let name = |id: &ClusterId| cluster_name(view, id);

@@ -66,6 +66,12 @@ impl Refusal {
         Refusal::new(StatusCode::CONFLICT, sort, "Ambiguous name", what.into())
     }
 
+    /// Makes the refusal (409) of a run of an operation that does not fit the present state of the hub or the fleet.
+    pub(crate) fn not_run(why: impl Into<String>) -> Refusal {
+        let sort = "urn:taffrail:problem:not-run";
+        Refusal::new(StatusCode::CONFLICT, sort, "Not run", why.into())
+    }
+
     /// Makes the refusal of a request without a valid token or session (401).
     pub(crate) fn unauthorized(why: &str) -> Refusal {
         let sort = "urn:taffrail:problem:unauthorized";

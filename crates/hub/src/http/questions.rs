@@ -31,10 +31,10 @@ pub(super) async fn ask(State(hub): State<Arc<HubApi>>, request: axum::extract::
 const MAX_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Converts the reason why there is no answer to a question.
-pub(super) fn refused(error: AskError) -> Refusal {
+pub(super) fn refused(error: &AskError) -> Refusal {
     match error {
-        AskError::Question(error) => Refusal::question(error),
-        AskError::Invalid(why) => Refusal::request(why),
+        AskError::Question(error) => Refusal::question(error.clone()),
+        AskError::Invalid(why) => Refusal::request(why.clone()),
         AskError::Busy(_) | AskError::Late => Refusal::busy(&error.to_string()),
         AskError::Ended => Refusal::internal(),
     }
@@ -84,13 +84,15 @@ async fn answer(hub: Arc<HubApi>, request: axum::extract::Request) -> Result<Vec
         rights.unwrap_or(Rights::NONE).check_logs()?;
     }
     let most = if question.is_drill_down() { hub.limits.drill_down } else { hub.limits.answer };
-    let answer = asker.ask(question, patience).await.map_err(refused)?;
-    compute(hub, move |_| {
-        let mut bytes = Bounded { bytes: Vec::new(), most };
-        serde_json::to_writer(&mut bytes, &answer).map_err(|_| Refusal::answer(most))?;
-        Ok(bytes.bytes)
-    })
-    .await
+    let answer = asker.ask(question, patience).await.map_err(|error| refused(&error))?;
+    compute(hub, move |_| bounded(&answer, most)).await
+}
+
+/// Serializes an answer as JSON; refuses (422) one that is longer than `most` bytes.
+pub(super) fn bounded(answer: &impl Serialize, most: usize) -> Result<Vec<u8>, Refusal> {
+    let mut bytes = Bounded { bytes: Vec::new(), most };
+    serde_json::to_writer(&mut bytes, answer).map_err(|_| Refusal::answer(most))?;
+    Ok(bytes.bytes)
 }
 
 /// A buffer of limited length for an answer; a write beyond the limit fails.

@@ -16,6 +16,7 @@ use super::query::Query;
 use super::stream::parking::Parking;
 use crate::ask::Ask;
 use crate::index::{FleetIndex, FleetView};
+use crate::operations::{Operate, Operations};
 use crate::store::{Store, StoreError};
 
 /// The greatest number of answers that are computed at one time; further ones wait.
@@ -40,6 +41,8 @@ pub struct HubApi {
     pub(crate) access: Option<Access>,
     pub(crate) store: Option<Arc<dyn Store>>,
     pub(crate) asker: Option<Arc<dyn Ask>>,
+    pub(crate) operator: Option<Arc<dyn Operate>>,
+    pub(crate) operations: Arc<Operations>,
 }
 
 impl fmt::Debug for HubApi {
@@ -70,6 +73,7 @@ impl HubApi {
         getrandom::fill(&mut random).map_err(|error| StoreError::NoRandomness(error.to_string()))?;
         let instance = format!("{:016x}", u64::from_le_bytes(random));
         Ok(HubApi {
+            operations: Arc::new(Operations::new(Arc::clone(&index))),
             index,
             instance,
             computed: Arc::new(Semaphore::new(COMPUTED)),
@@ -81,6 +85,7 @@ impl HubApi {
             access,
             store: None,
             asker: None,
+            operator: None,
         })
     }
 
@@ -105,6 +110,13 @@ impl HubApi {
         }
     }
 
+    /// Looks for what operations left that an earlier process of the hub did not end, as its store tells.
+    pub async fn recover_operations(&self) {
+        if let (Some(store), Some(operator)) = (&self.store, &self.operator) {
+            self.operations.recover(operator, store).await;
+        }
+    }
+
     /// Returns the rights of a request whose answer goes on, or the refusal if it is not admitted any more: its token
     /// was revoked or has expired, say.
     pub(super) fn still_admits(&self, parts: &Parts) -> Result<Rights, Refusal> {
@@ -118,6 +130,12 @@ impl HubApi {
     #[must_use]
     pub fn with_asker(self, asker: Arc<dyn Ask>) -> HubApi {
         HubApi { asker: Some(asker), ..self }
+    }
+
+    /// Sets what plans and runs operations; without it these paths respond with 404.
+    #[must_use]
+    pub fn with_operator(self, operator: Arc<dyn Operate>) -> HubApi {
+        HubApi { operator: Some(operator), ..self }
     }
 }
 

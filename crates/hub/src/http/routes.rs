@@ -13,7 +13,7 @@ use super::endpoint::{ENDPOINTS, Endpoint};
 use super::problem::Refusal;
 use super::query::Query;
 use super::request::{HubApi, Request, compute};
-use super::{guard, logs, metrics, page, probes, questions, stream};
+use super::{guard, logs, metrics, operations, page, probes, questions, stream};
 
 /// Makes the router with all paths of the API, behind the guard.
 pub fn router(hub: Arc<HubApi>) -> Router {
@@ -32,6 +32,8 @@ pub fn router(hub: Arc<HubApi>) -> Router {
         .route(guard::STREAM, get(follow))
         .route(guard::QUESTIONS, post(questions::ask))
         .route(guard::LOGS, post(logs::open))
+        .route(guard::PLANS, post(operations::plan))
+        .route(guard::OPERATIONS, post(operations::run))
         .fallback(other)
         .method_not_allowed_fallback(|| async { Refusal::method() })
         .layer(axum::middleware::from_fn_with_state(Arc::clone(&hub), guard::guard))

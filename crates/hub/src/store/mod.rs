@@ -22,16 +22,18 @@ use std::path::Path;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use jiff::Timestamp;
+use taffrail_api::operations::OperationRecord;
 
 pub use error::StoreError;
 pub(crate) use error::finished;
 pub use record::{
-    Batch, ClusterRecord, Cursor, DroppedHistory, HistoryEntry, HistoryRange, Page, PageQuery, PairId,
-    PairPage, PairRecord, PairTransition, SavedHalf, StoreHealth, SyncRecord,
+    Batch, ClusterRecord, Cursor, DroppedHistory, HistoryEntry, HistoryRange, OperationQuery, Page,
+    PageQuery, PairId, PairPage, PairRecord, PairTransition, SavedHalf, SavedOperation, StoreHealth,
+    SyncRecord,
 };
 pub use taffrail_api::hub::PairState;
 pub use taffrail_apps::SyncResult;
-pub use token::{LOGS_RIGHT, Token, TokenHash, TokenRecord};
+pub use token::{ACT_RIGHT, LOGS_RIGHT, Token, TokenHash, TokenRecord};
 
 /// The future of a result that a store returns.
 pub type Answer<'s, T> = BoxFuture<'s, Result<T, StoreError>>;
@@ -62,8 +64,8 @@ pub trait Store: Send + Sync + 'static {
     /// Reads the attributes of all clusters, ordered by their identities.
     fn clusters(&self) -> Answer<'_, Vec<ClusterRecord>>;
 
-    /// Reads one page of the transitions and syncs of a pair in a range of time (without its end), the latest first. A
-    /// sync counts at the time at which it began. Dropped history is missing without an error.
+    /// Reads one page of the transitions and syncs of a pair, and of the operations on its app, in a range of time
+    /// (without its end), the latest first. A sync or operation counts at the time at which it began. Dropped history is missing without an error.
     ///
     /// # Errors
     /// [`StoreError::InvalidCursor`] if the cursor is not one of this method.
@@ -93,8 +95,17 @@ pub trait Store: Send + Sync + 'static {
     /// cursor is not one of this method.
     fn states_at(&self, at: Timestamp, page: PageQuery) -> Answer<'_, Page<(PairId, PairState)>>;
 
+    /// Saves an operation, or replaces it. The answer comes after the commit is on the disk.
+    ///
+    /// # Errors
+    /// [`StoreError::DiskFull`] if there is no space; then nothing is saved.
+    fn save_operation(&self, operation: SavedOperation) -> Answer<'_, ()>;
+
+    /// Reads operations, the latest first.
+    fn operations(&self, query: OperationQuery) -> Answer<'_, Vec<OperationRecord>>;
+
     /// Drops the history of all days (in UTC) that ended at `since` or before, but keeps the state that each pair had
-    /// at the end of the last one of them. Also frees the space of texts that nothing refers to any more, so a hub does
+    /// at the end of the last one of them; and the operations that began before, unless they still run. Also frees the space of texts that nothing refers to any more, so a hub does
     /// this every hour.
     fn drop_history(&self, since: Timestamp) -> Answer<'_, DroppedHistory>;
 

@@ -6,6 +6,7 @@ use std::num::NonZeroUsize;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taffrail_api::hub::PairState;
+use taffrail_api::operations::{OperationId, OperationRecord};
 use taffrail_api::report::{AppId, DeclaredHalf, ObservedHalf};
 use taffrail_apps::{ClusterId, SyncResult};
 
@@ -103,16 +104,39 @@ pub enum HistoryEntry {
     Transition(PairTransition),
     /// A sync.
     Sync(SyncRecord),
+    /// An operation of a user.
+    Operation(Box<OperationRecord>),
 }
 
 impl HistoryEntry {
-    /// Returns the time of the transition, or the time at which the sync began.
+    /// Returns the time of the transition, or the time at which the sync or operation began.
     pub fn at(&self) -> Timestamp {
         match self {
             HistoryEntry::Transition(transition) => transition.at,
             HistoryEntry::Sync(sync) => sync.began,
+            HistoryEntry::Operation(operation) => operation.began,
         }
     }
+}
+
+/// An operation of a user, and the apps in whose history it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SavedOperation {
+    /// The operation.
+    pub record: OperationRecord,
+    /// The apps, in the order of the items of the record. In the history of one, the record has only its item.
+    pub apps: Vec<AppId>,
+}
+
+/// A selection of operations.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OperationQuery {
+    /// The one with this identifier.
+    Id(OperationId),
+    /// Those that have not ended.
+    Running,
+    /// The latest ones, at most so many.
+    Latest(usize),
 }
 
 /// Changes that a store saves together or not at all.

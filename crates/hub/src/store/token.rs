@@ -19,6 +19,9 @@ const PREFIX: &str = "taffrail_";
 /// The right to read the logs of containers, beyond the status of the fleet, as [`TokenRecord::rights`] names it.
 pub const LOGS_RIGHT: &str = "logs";
 
+/// The right to run operations, such as to suspend apps, as [`TokenRecord::rights`] names it.
+pub const ACT_RIGHT: &str = "act";
+
 /// A new access token in clear text. It is shown once and saved nowhere; `Debug` does not print it.
 pub struct Token(String);
 
@@ -89,7 +92,7 @@ pub struct TokenRecord {
     pub name: String,
     /// The hash of the token.
     pub hash: TokenHash,
-    /// The rights beyond reading the status of the fleet: [`LOGS_RIGHT`], or what a later release knows.
+    /// The rights beyond reading the status of the fleet: [`LOGS_RIGHT`], [`ACT_RIGHT`], or what a later release knows.
     pub rights: BTreeSet<String>,
     /// The time of its creation.
     pub created: Timestamp,
@@ -106,6 +109,11 @@ impl TokenRecord {
     /// Returns true if the token may read the logs of containers.
     pub fn reads_logs(&self) -> bool {
         self.rights.contains(LOGS_RIGHT)
+    }
+
+    /// Returns true if the token may run operations.
+    pub fn acts(&self) -> bool {
+        self.rights.contains(ACT_RIGHT)
     }
 
     /// Returns true if the token has not expired at `now`.

@@ -12,7 +12,7 @@ use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
 use taffrail_api::operations::{
     OperationError, OperationEvent, OperationId, OperationPlan, Outcome, PlanAnswer, PlanDigest, PlannedItem,
-    PlannedWrite, RefusedItem, Reply, VerbQuestion, WaitingItem,
+    PlannedWrite, RefusedItem, Reply, VerbQuestion, WaitingItem, WriteTrace,
 };
 use taffrail_api::question::{FleetFacts, QuestionError, concerning};
 use taffrail_apps::verbs::{self, Patch, Plan, Progress, Refusal, Step, Verb};
@@ -20,6 +20,7 @@ use taffrail_apps::{App, AppList, AppRef, Delivery, Objects, Snapshot, SyncState
 use taffrail_cluster::{WriteError, aside};
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::{ApiResource, GroupKind, Object, ObjectKey};
+use taffrail_status::{ClusterState as _, Presence};
 
 use super::{MAX_TRIES, changed, of_write, send};
 use crate::fleet::FleetSnapshot;
@@ -35,6 +36,9 @@ const TICK: Duration = Duration::from_millis(500);
 /// Minimum time that a write is given, even if the deadline is nearer or has passed: a write that is given up may
 /// have been made.
 const WRITE: Duration = Duration::from_secs(1);
+
+/// The time for which the change of a write without an answer is looked for in its object.
+const LOST: Duration = Duration::from_secs(3);
 
 /// The plan of a verb, with what its run needs.
 #[derive(Debug)]
@@ -175,6 +179,8 @@ enum AppRunState {
     UnderWay,
     /// Another client changed the object at the same time; holds the server's message.
     Conflicted(String),
+    /// The answer to the write got lost: the object is looked at for its change from this moment on. Holds the error.
+    Lost(OperationError, Instant),
     /// The step was stored, and its tool has not handled it yet; holds the resulting resourceVersion.
     Handling(String),
     /// All steps are handled since this moment, and the app must become ready.
@@ -192,10 +198,10 @@ impl AppRun {
         !matches!(self.state, AppRunState::Ended)
     }
 
-    /// Returns true if the app waits for a change in its cluster: after a conflict, until its tool has handled the
-    /// step, or until it is ready.
+    /// Returns true if the app waits for a change in its cluster: after a conflict or a lost answer, until its tool has
+    /// handled the step, or until it is ready.
     fn is_followed(&self) -> bool {
-        matches!(self.state, AppRunState::Conflicted(_) | AppRunState::Handling(_) | AppRunState::Settling(_))
+        !matches!(self.state, AppRunState::Writing | AppRunState::UnderWay | AppRunState::Ended)
     }
 
     /// Moves to the next step; after the last step, to the state `last`.
@@ -370,7 +376,6 @@ impl<F: FnMut(OperationEvent) -> Reply> VerbRun<F> {
 
     /// Processes the result of the write of an item; `None` if nothing could be sent.
     fn take(&mut self, item: usize, sent: Option<Result<OwnedDocument, WriteError>>) -> ControlFlow<()> {
-        let dry_run = self.settings.dry_run;
         let task = &mut self.tasks[item];
         let Some((step, patch)) = task.current() else { return ControlFlow::Continue(()) };
         let has_alternative = step.alternative.is_some() && !task.uses_alternative;
@@ -385,18 +390,7 @@ impl<F: FnMut(OperationEvent) -> Reply> VerbRun<F> {
                 let dropped = object.as_ref().map(|object| patch.dropped(object)).unwrap_or_default();
                 if dropped.is_empty() {
                     let version = object.map(|it| it.text(&["metadata", "resourceVersion"]).into_owned());
-                    let write = task.at;
-                    match self.settings.waits && !dry_run {
-                        true => task.state = AppRunState::Handling(version.unwrap_or_default()),
-                        false => task.advance(AppRunState::Ended),
-                    }
-                    let is_over = !task.is_pending();
-                    self.tell(OperationEvent::Written { item, write, is_stored: !dry_run, name: None })?;
-                    return match (is_over, dry_run) {
-                        (false, _) => ControlFlow::Continue(()),
-                        (true, true) => self.end(item, Outcome::Accepted),
-                        (true, false) => self.end(item, Outcome::Done),
-                    };
+                    return self.written(item, version.unwrap_or_default());
                 }
                 if has_alternative {
                     task.use_alternative();
@@ -413,9 +407,68 @@ impl<F: FnMut(OperationEvent) -> Reply> VerbRun<F> {
                 task.state = AppRunState::Conflicted(message);
                 return ControlFlow::Continue(());
             }
-            Some(Err(error)) => of_write(format!("cannot {} {}", task.verb.as_str(), task.app), &error),
+            Some(Err(error)) => {
+                let failed = of_write(format!("cannot {} {}", task.verb.as_str(), task.app), &error);
+                if matches!(error, WriteError::Uncertain(_)) {
+                    task.state = AppRunState::Lost(failed, Instant::now());
+                    return ControlFlow::Continue(());
+                }
+                failed
+            }
         };
         self.end(item, Outcome::Error { error })
+    }
+
+    /// Goes on after the server has accepted the current write of an item; `version` is the resource version that the
+    /// object has by it.
+    fn written(&mut self, item: usize, version: String) -> ControlFlow<()> {
+        let VerbSettings { dry_run, waits, .. } = self.settings;
+        let task = &mut self.tasks[item];
+        let write = task.at;
+        match waits && !dry_run {
+            true => task.state = AppRunState::Handling(version),
+            false => task.advance(AppRunState::Ended),
+        }
+        let is_over = !task.is_pending();
+        self.tell(OperationEvent::Written { item, write, is_stored: !dry_run, name: None })?;
+        match (is_over, dry_run) {
+            (false, _) => ControlFlow::Continue(()),
+            (true, true) => self.end(item, Outcome::Accepted),
+            (true, false) => self.end(item, Outcome::Done),
+        }
+    }
+
+    /// Looks in the objects of its home for the change of an item whose write got no answer. Returns what it waits for;
+    /// `None` once the change was found or, if `is_late` or after [`LOST`], is looked for no longer.
+    fn look_for_lost(
+        &mut self,
+        item: usize,
+        home: &Snapshot,
+        is_late: bool,
+    ) -> ControlFlow<(), Option<String>> {
+        let task = &self.tasks[item];
+        let AppRunState::Lost(error, since) = &task.state else { return ControlFlow::Continue(None) };
+        let Some((step, patch)) = task.current() else { return ControlFlow::Continue(None) };
+        let write = PlannedWrite::patch(step.object.clone(), patch.clone(), None);
+        let found = home.get(step.object.as_ref());
+        let trace = WriteTrace::of(&write, &found);
+        if let (WriteTrace::Made, Presence::Present(observed)) = (trace, &found) {
+            let version = observed.object.text(&["metadata", "resourceVersion"]).into_owned();
+            self.written(item, version)?;
+            return ControlFlow::Continue(None);
+        }
+        if since.elapsed() < LOST && !is_late {
+            let name = format!("{} {}", step.object.kind, step.object.path());
+            let why = format!("the server did not answer; looking for the change in {name}");
+            return ControlFlow::Continue(Some(why));
+        }
+        let seen = match trace {
+            WriteTrace::NotMade => "the object does not have the change now",
+            WriteTrace::Made | WriteTrace::Unknown => "whether it was made cannot be told",
+        };
+        let error = OperationError { message: format!("{}; {seen}", error.message), ..error.clone() };
+        self.end(item, Outcome::Error { error })?;
+        ControlFlow::Continue(None)
     }
 
     /// Checks the progress of an app. Returns what it still waits for; `None` if it has ended, or is or must be
@@ -435,6 +488,7 @@ impl<F: FnMut(OperationEvent) -> Reply> VerbRun<F> {
             AppRunState::Ended | AppRunState::Writing | AppRunState::UnderWay => {
                 return ControlFlow::Continue(None);
             }
+            AppRunState::Lost(..) => return self.look_for_lost(item, home, self.left().is_zero()),
             AppRunState::Conflicted(message) => {
                 let error = changed(&task.app, message);
                 if !task.replan(app, fleet, list) {
@@ -509,10 +563,10 @@ fn is_about_to_sync(app: &App) -> bool {
     app.app.delivery == Delivery::ArgoApplication && app.sync.state == SyncState::OutOfSync && !app.suspended
 }
 
-fn snapshot<'f>(fleet: &'f FleetSnapshot, name: &str) -> Option<&'f Snapshot> {
+pub(super) fn snapshot<'f>(fleet: &'f FleetSnapshot, name: &str) -> Option<&'f Snapshot> {
     fleet.snapshots.iter().find(|snapshot| snapshot.name() == name)
 }
 
-fn resource(snapshot: &Snapshot, key: &ObjectKey) -> Option<ApiResource> {
+pub(super) fn resource(snapshot: &Snapshot, key: &ObjectKey) -> Option<ApiResource> {
     Some(snapshot.kinds()?.get(&GroupKind::new(&*key.group, &*key.kind))?.resource())
 }

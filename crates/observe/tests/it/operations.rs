@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use taffrail_api::operations::{OperationEvent, OperationId, Outcome, PlanDigest, Reply, VerbQuestion};
+use taffrail_api::question::AppSelection;
+use taffrail_apps::ReadQuery;
 use taffrail_apps::verbs::{Reconcile, Verb};
-use taffrail_apps::{Delivery, ReadQuery};
 use taffrail_cluster::{BootClock, ListStrategy};
-use taffrail_observe::operations::{
-    AppTarget, OperationEvent, OperationId, OperationPlan, Outcome, PlanDigest, PlannedWrite, Reply,
-    VerbSettings, plan_verb,
-};
+use taffrail_observe::operations::{VerbPlan, VerbSettings, plan_verb, random_id};
 use taffrail_observe::{ClusterSelection, FleetMembers, FleetWatcher, NO_EXTRA, WatchRequest, members};
 use taffrail_sim::{Cluster, Fault, Fleet, Trouble};
 use taffrail_testkit::objects::{kustomizations, namespace};
@@ -68,33 +67,39 @@ impl Watched {
         Watched { clusters, _fleet: fleet, follow }
     }
 
-    fn plan(&mut self, verb: Verb) -> OperationPlan<AppTarget> {
-        let fleet = self.follow.fleet();
-        let list = fleet.apps(&[]);
-        let apps: Vec<_> = list.apps.iter().collect();
-        plan_verb(verb, &apps, fleet, &list, jiff::Timestamp::UNIX_EPOCH)
+    fn plan(&mut self, verb: Verb) -> VerbPlan {
+        self.plan_of(verb, &[])
+    }
+
+    /// Plans a verb for the apps of these names, or for all.
+    fn plan_of(&mut self, verb: Verb, names: &[&str]) -> VerbPlan {
+        let names = names.iter().map(|name| name.parse().unwrap()).collect();
+        let question = VerbQuestion { verb, names, selector: None, apps: AppSelection::default() };
+        plan_verb(&question, self.follow.fleet(), jiff::Timestamp::UNIX_EPOCH).unwrap()
+    }
+
+    fn digest(&mut self, verb: Verb) -> PlanDigest {
+        self.plan(verb).answer.digest
     }
 
     /// Runs a plan until an event is answered with [`Reply::Stop`]; returns the events as text.
-    async fn run(
-        &mut self,
-        plan: &OperationPlan<AppTarget>,
-        reply: impl Fn(&str) -> Reply + Sync,
-    ) -> Vec<String> {
+    async fn run(&mut self, plan: &VerbPlan, reply: impl Fn(&str) -> Reply + Sync) -> Vec<String> {
         self.run_with(plan, SETTINGS, reply).await
     }
 
     async fn run_with(
         &mut self,
-        plan: &OperationPlan<AppTarget>,
+        plan: &VerbPlan,
         settings: VerbSettings,
         reply: impl Fn(&str) -> Reply + Sync,
     ) -> Vec<String> {
         let mut events = Vec::new();
-        let name = |item: usize| plan.items[item].cluster.clone();
-        let take = |event: OperationEvent<'_>| {
+        let name = |item: usize| plan.answer.plan.items[item].cluster.clone();
+        let take = |event: OperationEvent| {
             let words = match event {
-                OperationEvent::Started { id, digest } if *digest == plan.digest() => format!("started {id}"),
+                OperationEvent::Started { id, digest } if digest == plan.answer.digest => {
+                    format!("started {id}")
+                }
                 OperationEvent::Started { .. } => "started with another digest".to_owned(),
                 OperationEvent::Begins { item } => format!("{} begins", name(item)),
                 OperationEvent::Writing { item, write, .. } => {
@@ -103,7 +108,9 @@ impl Watched {
                 OperationEvent::Written { item, is_stored, .. } => {
                     format!("{} stored {is_stored}", name(item))
                 }
-                OperationEvent::Waiting(_) => return Reply::Continue,
+                OperationEvent::Waiting { .. } | OperationEvent::Done | OperationEvent::Alive => {
+                    return Reply::Continue;
+                }
                 OperationEvent::Ended { item, outcome } => format!("{} {}", name(item), word(&outcome)),
             };
             let reply = reply(&words);
@@ -111,8 +118,7 @@ impl Watched {
             reply
         };
         let id = OperationId::new("run-1");
-        let digest = plan.digest();
-        let run = plan.run_verb(&digest, &id, &mut self.follow, NO_EXTRA, settings, take);
+        let run = plan.run(&plan.answer.digest, &id, &mut self.follow, NO_EXTRA, settings, take);
         spawnable(run).await.unwrap();
         events
     }
@@ -128,7 +134,7 @@ fn word(outcome: &Outcome) -> String {
         Outcome::Done => "done".to_owned(),
         Outcome::Unchanged => "unchanged".to_owned(),
         Outcome::Refused => "refused".to_owned(),
-        Outcome::Error(error) => format!("failed: {error}"),
+        Outcome::Error { error } => format!("failed: {error}"),
         other => format!("{other:?}"),
     }
 }
@@ -142,48 +148,41 @@ fn suspended(cluster: &Cluster) -> bool {
 async fn digest_covers_clusters_objects_and_fields() {
     let mut one = Watched::start(&["one"]).await;
     let mut several = Watched::start(&["one", "two"]).await;
-    let digest = one.plan(Verb::Suspend).digest();
-    assert_eq!(one.plan(Verb::Suspend).digest(), digest);
-    assert_ne!(several.plan(Verb::Suspend).digest(), digest);
-    let mut changed = one.plan(Verb::Suspend);
+    let digest = one.digest(Verb::Suspend);
+    assert_eq!(one.digest(Verb::Suspend), digest);
+    assert_ne!(several.digest(Verb::Suspend), digest);
+    let mut changed = one.plan(Verb::Suspend).answer.plan;
     changed.items[0].cluster = "two".to_owned();
     assert_ne!(changed.digest(), digest);
-    let mut changed = one.plan(Verb::Suspend);
-    let PlannedWrite::Patch { object, .. } = &mut changed.items[0].writes[0] else { panic!("no patch") };
-    object.name = "api".to_owned();
+    let mut changed = one.plan(Verb::Suspend).answer.plan;
+    changed.items[0].writes[0].object.name = "api".to_owned();
     assert_ne!(changed.digest(), digest);
-    let resumed = one.plan(Verb::Resume);
+    let resumed = one.plan(Verb::Resume).answer.plan;
     assert!(resumed.items.iter().all(|item| item.writes.is_empty()), "{resumed:?}");
     assert_ne!(resumed.digest(), digest);
     // The plan is another one once the field has another value.
     one.clusters[0].apply(kustomization(json!({"path": "one", "suspend": false}))).unwrap();
-    while one.plan(Verb::Suspend).items[0].writes[0].lines().len() < 3 {
+    while one.plan(Verb::Suspend).answer.plan.items[0].writes[0].lines.len() < 3 {
         one.follow.next(Duration::from_secs(1)).await;
     }
-    assert_ne!(one.plan(Verb::Suspend).digest(), digest);
+    assert_ne!(one.digest(Verb::Suspend), digest);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_app_with_several_targets_is_refused_once() {
+async fn an_app_that_is_named_twice_is_planned_once() {
     let mut watched = Watched::start(&["one"]).await;
-    let fleet = watched.follow.fleet();
-    let list = fleet.apps(&[]);
-    let mut here = list.apps[0].clone();
-    here.app.delivery = Delivery::Porch;
-    let mut there = here.clone();
-    there.app.target = "two".to_owned();
-    let plan = plan_verb(Verb::Suspend, &[&here, &there], fleet, &list, jiff::Timestamp::UNIX_EPOCH);
-    assert_eq!((plan.items.len(), plan.refused.len()), (0, 1));
+    let plan = watched.plan_of(Verb::Suspend, &["web", "shop/web"]).answer.plan;
+    assert_eq!((plan.items.len(), plan.apps(), plan.refused.len()), (1, 1, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn plan_with_another_digest_is_not_run() {
     let mut watched = Watched::start(&["one"]).await;
     let plan = watched.plan(Verb::Suspend);
-    let id = OperationId::random();
-    for digest in [PlanDigest::new(""), watched.plan(Verb::Resume).digest()] {
-        let none = |event: OperationEvent<'_>| panic!("{event:?}");
-        let run = plan.run_verb(&digest, &id, &mut watched.follow, NO_EXTRA, SETTINGS, none).await;
+    let id = random_id();
+    for digest in [PlanDigest::new(""), watched.digest(Verb::Resume)] {
+        let none = |event: OperationEvent| panic!("{event:?}");
+        let run = plan.run(&digest, &id, &mut watched.follow, NO_EXTRA, SETTINGS, none).await;
         assert_eq!(
             run.unwrap_err().to_string(),
             "cannot run suspend: the plan has changed since it was confirmed"
@@ -253,8 +252,7 @@ async fn results_are_told_while_another_cluster_has_not_answered() {
 #[cfg(feature = "lua")]
 mod actions {
     use taffrail_observe::operations::{
-        ActionRequest, ActionScripts, ActionSettings, ActionTarget, LocateRequest, Located, locate,
-        plan_action,
+        ActionPlan, ActionRequest, ActionScripts, ActionSettings, LocateRequest, Located, locate, plan_action,
     };
     use taffrail_observe::{TimeLimits, for_each_cluster};
     use taffrail_status::Trust;
@@ -280,7 +278,7 @@ mod actions {
 
     const WRITES: ActionSettings = ActionSettings { dry_run: false, time: PATIENCE };
 
-    async fn plan(request: &ActionRequest, clusters: &[Cluster]) -> OperationPlan<ActionTarget> {
+    async fn plan(request: &ActionRequest, clusters: &[Cluster]) -> ActionPlan {
         let members = members_of(clusters).members;
         let locating = |connector| async move {
             let object = "deploy/web".parse().unwrap();
@@ -307,31 +305,31 @@ mod actions {
         let replicas =
             || cluster.get("apps/v1", "Deployment", "shop", "web").unwrap()["spec"]["replicas"].clone();
         let shown = plan(&request, clusters).await;
-        let id = OperationId::random();
+        let id = random_id();
         let mut ends = Vec::new();
-        let mut take = |event: OperationEvent<'_>| {
+        let mut take = |event: OperationEvent| {
             if let OperationEvent::Ended { outcome, .. } = event {
                 ends.push(word(&outcome));
             }
             Reply::Continue
         };
         let other = PlanDigest::new("0");
-        shown.run_action(&other, &id, &request, WRITES, &mut take).await.unwrap_err();
+        shown.run(&other, &id, &request, WRITES, &mut take).await.unwrap_err();
         assert_eq!(replicas(), 2);
         // The status is another one, the patch is not.
         let mut reported = deployment(2);
         reported["status"] = json!({"replicas": 2});
         cluster.apply(reported).unwrap();
-        assert_eq!(plan(&request, clusters).await.digest(), shown.digest());
-        shown.run_action(&shown.digest(), &id, &request, WRITES, &mut take).await.unwrap();
+        assert_eq!(plan(&request, clusters).await.shown.digest(), shown.shown.digest());
+        shown.run(&shown.shown.digest(), &id, &request, WRITES, &mut take).await.unwrap();
         assert_eq!(replicas(), 5);
         cluster.apply(deployment(3)).unwrap();
         let changed = plan(&request, clusters).await;
-        assert_ne!(changed.digest(), shown.digest());
+        assert_ne!(changed.shown.digest(), shown.shown.digest());
         cluster.apply(deployment(2)).unwrap();
         cluster.apply(deployment(4)).unwrap();
-        let digest = changed.digest();
-        spawnable(changed.run_action(&digest, &id, &request, WRITES, &mut take)).await.unwrap();
+        let digest = changed.shown.digest();
+        spawnable(changed.run(&digest, &id, &request, WRITES, &mut take)).await.unwrap();
         assert_eq!(replicas(), 4);
         assert_eq!(ends[0], "done");
         assert!(ends[1].starts_with("failed: Deployment shop/web was changed meanwhile"), "{ends:?}");
@@ -351,11 +349,11 @@ mod actions {
         // A second write would be made.
         clusters[0].fault(Fault::new(Trouble::Hang).verb("patch").times(1));
         let mut events = Vec::new();
-        let name = |item: usize| &plan.items[item].cluster;
-        let take = |event: OperationEvent<'_>| {
+        let name = |item: usize| &plan.shown.items[item].cluster;
+        let take = |event: OperationEvent| {
             match event {
                 OperationEvent::Begins { item } => events.push(format!("{} begins", name(item))),
-                OperationEvent::Ended { item, outcome: Outcome::Error(error) } if error.is_late => {
+                OperationEvent::Ended { item, outcome: Outcome::Error { error } } if error.is_late => {
                     events.push(format!("{} late: {error}", name(item)));
                 }
                 OperationEvent::Ended { item, outcome } => {
@@ -366,8 +364,8 @@ mod actions {
             Reply::Continue
         };
         let settings = ActionSettings { dry_run: false, time: Duration::from_secs(2) };
-        let id = OperationId::random();
-        plan.run_action(&plan.digest(), &id, &request, settings, take).await.unwrap();
+        let id = random_id();
+        plan.run(&plan.shown.digest(), &id, &request, settings, take).await.unwrap();
         assert_eq!(events[..3], ["one begins", "three begins", "two begins"]);
         let late = events.pop().unwrap();
         let told = "one late: cannot scale Deployment shop/web: the API server did not confirm the write, \

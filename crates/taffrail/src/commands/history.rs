@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use taffrail_api::filter::Filter;
 use taffrail_api::hub::{AppHistory, HistoryRow, PairState};
+use taffrail_api::operations::{OperationRecord, Outcome};
 use taffrail_api::question::{AppsView, ListAnswer, QuestionError, RowSelection};
 use taffrail_api::{AppRow, ErrorRow, List, text};
 use taffrail_apps::{AppQuery, Delivery, FindError, SyncResult};
@@ -35,7 +36,7 @@ const MAX_CLUSTERS: usize = 50;
 /// The characters of the names of clusters, apps and cursors that stand for themselves in a URL.
 pub(super) const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Show what happened to an app: the changes of its state, and its syncs, the latest first. Only a hub keeps history.
+/// Show what happened to an app: the changes of its state, its syncs, and the operations of users, the latest first. Only a hub keeps history.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -45,7 +46,8 @@ Examples:
   taffrail history shop --hub http://127.0.0.1:7655 --limit 1000 -o json
 
 FROM and TO are status and sync state before and after a change; gone stands for an app that is not in the cluster. The
-row of a sync has instead its revision and result. Times are in UTC: of changes those at which the hub learned of them.
+row of a sync has instead its revision and result, that of an operation by a hub (reconcile, suspend, resume) its result,
+and who asked for it. Times are in UTC: of changes those at which the hub learned of them.
 
 Exit codes: 0 answered; 2 wrong usage, no such app, or several; 3 a history, or a part of the fleet, could not be read
 (the rest is still shown).")]
@@ -351,8 +353,52 @@ fn cell(cluster: &str, delivery: Delivery, row: &HistoryRow, column: &str) -> Ce
             Cell::new(text::age(ended.as_second().saturating_sub(at.as_second())))
         }
         ("MESSAGE", HistoryRow::Sync { message, .. }) => Cell::new(text::revision(&text::line(message))),
+        ("RESULT", HistoryRow::Operation { operation }) => {
+            let (word, status) = result(operation.items.first().and_then(|item| item.outcome.as_ref()));
+            Cell::styled(word, style(status))
+        }
+        ("TOOK", HistoryRow::Operation { operation }) => {
+            let ended = operation.ended.unwrap_or(operation.began);
+            Cell::new(text::age(ended.as_second().saturating_sub(operation.began.as_second())))
+        }
+        ("MESSAGE", HistoryRow::Operation { operation }) => Cell::new(text::line(&told(operation))),
         _ => Cell::new(""),
     }
+}
+
+/// Returns the word for the result of an operation, and the status whose colour it has.
+fn result(outcome: Option<&Outcome>) -> (&'static str, Status) {
+    match outcome {
+        None => ("Running", Status::InProgress),
+        Some(Outcome::Unchanged) => ("Unchanged", Status::Current),
+        Some(Outcome::Refused) => ("Refused", Status::Unknown),
+        Some(Outcome::Accepted) => ("Accepted", Status::Current),
+        Some(Outcome::Done) => ("Done", Status::Current),
+        Some(Outcome::Ready { .. }) => ("Ready", Status::Current),
+        Some(Outcome::Failed { .. }) => ("Failed", Status::Failed),
+        Some(Outcome::Unobservable { .. }) => ("Unobservable", Status::Unknown),
+        Some(Outcome::TimedOut { .. }) => ("Timeout", Status::InProgress),
+        Some(Outcome::Error { .. }) => ("Error", Status::Failed),
+        Some(Outcome::Interrupted { .. }) => ("Interrupted", Status::Unknown),
+    }
+}
+
+/// Returns what an operation on an app was, who asked for it, and what its result says.
+fn told(operation: &OperationRecord) -> String {
+    let OperationRecord { operation, by, dry_run, items, .. } = operation;
+    let dry = if *dry_run { " (dry run)" } else { "" };
+    let by = by.as_ref().map_or_else(|| "the user of the hub".to_owned(), |name| format!("token {name}"));
+    let why = match items.first().and_then(|item| item.outcome.as_ref()) {
+        Some(
+            Outcome::Failed { why, .. }
+            | Outcome::Unobservable { why }
+            | Outcome::TimedOut { why, .. }
+            | Outcome::Interrupted { why, .. },
+        ) => format!(": {why}"),
+        Some(Outcome::Error { error }) => format!(": {error}"),
+        _ => String::new(),
+    };
+    format!("{operation} by {by}{dry}{why}")
 }
 
 /// Returns status and sync state in one word, such as `Ready/Synced`; of an app that only labels make, which no tool

@@ -4,7 +4,7 @@ use std::fmt;
 
 use taffrail_api::question::{self, AppSelection, QuestionError};
 use taffrail_apps::command::{self, quoted};
-use taffrail_apps::{App, AppError, AppList, AppQuery, FindError};
+use taffrail_apps::{AppError, FindError};
 use taffrail_observe::{FleetSnapshot, ObjectArg};
 
 use crate::cli::NameArguments;
@@ -57,18 +57,6 @@ pub(super) fn selection(which: &NameArguments) -> AppSelection {
         clusters: which.cluster.clone(),
         app_labels: which.grouping.labels(),
     }
-}
-
-/// Returns the app called `name` among the apps declared in `namespace` (`None` for all) with objects in `clusters`
-/// (empty for all), one entry for each cluster that has it. Fails, with a hint for `command`, if no app or several apps
-/// match.
-pub(super) fn find<'l>(
-    command: &str,
-    name: &AppQuery,
-    (namespace, clusters): (Option<&str>, &[String]),
-    list: &'l AppList,
-) -> Result<Vec<&'l App>, CommandError> {
-    question::find(name, namespace, clusters, list).map_err(|error| refused(command, &error))
 }
 
 /// Returns the hint for an object that was not found: the subcommand `command` with -A, which searches all namespaces,

@@ -9,8 +9,10 @@ use http::{Request, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use taffrail_api::hub::HttpProblem;
+use taffrail_api::operations::{PlanAnswer, VerbQuestion};
 use taffrail_api::question::{QuestionError, ViewQuestion};
 use tokio::time::Instant;
 
@@ -73,12 +75,39 @@ pub(super) fn fetch(
     question: &ViewQuestion,
     time: Duration,
 ) -> Result<HubResponse, CommandError> {
+    post(url, files, "/api/v1/questions", question, time)
+}
+
+/// Posts `question` as JSON to `path` of the hub at `url`, and returns its response, whatever that is.
+///
+/// # Errors
+/// Fails as [`fetch`] does.
+fn post(
+    url: &HubUrl,
+    files: &HubFiles,
+    path: &str,
+    question: &impl Serialize,
+    time: Duration,
+) -> Result<HubResponse, CommandError> {
     let body = serde_json::to_vec(question).map_err(|error| failed(url, &error))?;
-    let request = Request::post("/api/v1/questions")
+    let request = Request::post(path)
         .header(header::CONTENT_TYPE, "application/json")
         // RFC 7240, in whole seconds.
         .header("prefer", format!("wait={}", time.as_secs().max(1)));
     exchange(url, files, request, body, &HubBudget::new(time, MAX_ANSWER))
+}
+
+/// Has the hub at `url` plan an operation, and returns the plan, or the reason why the question has none.
+///
+/// # Errors
+/// Fails as [`ask`] does.
+pub(crate) fn plan(
+    url: &HubUrl,
+    files: &HubFiles,
+    question: &VerbQuestion,
+    time: Duration,
+) -> Result<Result<PlanAnswer, QuestionError>, CommandError> {
+    understood(url, &post(url, files, "/api/v1/plans", question, time)?)
 }
 
 /// The time and the bytes that are left for several answers of a hub together.

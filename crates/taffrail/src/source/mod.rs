@@ -4,7 +4,7 @@
 mod ask;
 mod hub;
 mod hub_connector;
-mod hub_logs;
+mod hub_events;
 mod hub_stream;
 mod hub_watch;
 mod namespaces;
@@ -33,8 +33,8 @@ use crate::rule_source::{RuleSource, RulesWithOptions};
 use crate::runtime::block_on;
 
 pub(crate) use ask::{ask, ask_hub};
-pub(crate) use hub::{HubBudget, ask as question_hub, get};
-pub(crate) use hub_logs::hub_logs;
+pub(crate) use hub::{HubBudget, ask as question_hub, get, plan as hub_plan};
+pub(crate) use hub_events::{EventQuestion, NoEvents, hub_events, hub_logs};
 #[cfg(feature = "tui")]
 pub(crate) use hub_stream::read_stream;
 pub(crate) use hub_watch::HubWatch;

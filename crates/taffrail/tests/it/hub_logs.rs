@@ -51,7 +51,7 @@ impl Followed {
 }
 
 /// Returns what a person sees, without the options that lead to the same place.
-fn seen(answer: Answer, url: &str) -> (String, String, i32) {
+pub(super) fn seen(answer: Answer, url: &str) -> (String, String, i32) {
     let place = format!(" --hub {url}");
     let stderr = answer.stderr.replace(&place, "");
     let others = "; --context, --all-contexts or --from read others";

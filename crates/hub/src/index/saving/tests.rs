@@ -240,7 +240,7 @@ impl Log {
                 .into_iter()
                 .filter_map(|entry| match entry {
                     HistoryEntry::Transition(it) => Some((it.at, it.after)),
-                    HistoryEntry::Sync(_) => None,
+                    HistoryEntry::Sync(_) | HistoryEntry::Operation(_) => None,
                 })
                 .collect();
             let kept = self.0[pair].range(since..=until).rev();
@@ -339,7 +339,7 @@ async fn each_sync_is_one_entry_however_often_it_is_told() {
         .into_iter()
         .filter_map(|entry| match entry {
             HistoryEntry::Sync(sync) => Some(sync),
-            HistoryEntry::Transition(_) => None,
+            HistoryEntry::Transition(_) | HistoryEntry::Operation(_) => None,
         })
         .collect();
     let told: Vec<_> = syncs.iter().map(|it| (&*it.revision, it.began, it.result)).collect();

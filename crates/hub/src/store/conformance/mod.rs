@@ -2,6 +2,7 @@
 //! cases with [`conformance!`].
 
 mod history;
+mod operations;
 mod records;
 mod samples;
 
@@ -12,6 +13,7 @@ use futures::StreamExt as _;
 use jiff::Timestamp;
 
 pub(crate) use history::*;
+pub(crate) use operations::*;
 pub(crate) use records::*;
 pub(crate) use samples::{batch_of, pair, pair_id};
 
@@ -57,6 +59,7 @@ macro_rules! conformance {
             tokens_are_created_listed_and_revoked, a_backup_holds_what_was_saved_before_it,
             a_full_store_acknowledges_nothing_and_can_be_read, cursors_of_others_are_refused,
             unusual_texts_come_back, moments_before_history_began_are_refused,
+            operations_are_saved_replaced_and_read_with_the_history_of_their_apps,
         }
     };
 }

@@ -7,6 +7,7 @@
 mod codes;
 mod error;
 mod files;
+mod operations;
 mod pairs;
 mod read;
 mod retention;
@@ -28,10 +29,11 @@ use futures::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection, SqlitePool};
+use taffrail_api::operations::OperationRecord;
 
 use super::{
-    Answer, Batch, ClusterRecord, DroppedHistory, HistoryEntry, HistoryRange, Page, PageQuery, PairId,
-    PairPages, PairState, Store, StoreError, StoreHealth, TokenRecord,
+    Answer, Batch, ClusterRecord, DroppedHistory, HistoryEntry, HistoryRange, OperationQuery, Page,
+    PageQuery, PairId, PairPages, PairState, SavedOperation, Store, StoreError, StoreHealth, TokenRecord,
 };
 pub use error::OpenError;
 use error::failed;
@@ -269,6 +271,18 @@ impl Store for SqliteStore {
         async move {
             let mut reading = self.readers.begin().await.map_err(failed("read history"))?;
             read::states_at(&mut reading, at, &page).await
+        }
+        .boxed()
+    }
+
+    fn save_operation(&self, operation: SavedOperation) -> Answer<'_, ()> {
+        self.writer.ask(|reply| Command::SaveOperation { operation: Box::new(operation), reply }).boxed()
+    }
+
+    fn operations(&self, query: OperationQuery) -> Answer<'_, Vec<OperationRecord>> {
+        async move {
+            let mut reading = self.readers.begin().await.map_err(failed("read operations"))?;
+            operations::list(&mut reading, &query).await
         }
         .boxed()
     }

@@ -12,6 +12,7 @@ use taffrail_apps::ClusterId;
 
 use super::codes::{day, delivery, delivery_code, micros, status, sync_result, sync_state, time};
 use super::error::failed;
+use super::operations;
 use super::texts::{self, Texts};
 use crate::store::{
     ClusterRecord, Cursor, HistoryEntry, HistoryRange, Page, PageQuery, PairId, PairState, PairTransition,
@@ -123,12 +124,19 @@ async fn pair_number(connection: &mut SqliteConnection, pair: &PairId) -> Result
     found.fetch_optional(connection).await.map_err(failed("look up a pair"))
 }
 
-/// The position of an entry in a history: time in microseconds, then 1 for a transition or 0 for a sync, then the text
-/// id of the revision. Greater positions come first.
+/// The position of an entry in a history: time in microseconds, then [`OPERATION`], [`TRANSITION`] or [`SYNC`], then the
+/// number of the operation or the text id of the revision. Greater positions come first.
 type HistoryPosition = (i64, i64, i64);
 
-/// Reads a page of the transitions and syncs of a pair in `range` (without its end), the latest first; empty if the
-/// database does not have the pair.
+/// The part of a [`HistoryPosition`] for a sync.
+const SYNC: i64 = 0;
+/// The part of a [`HistoryPosition`] for a transition.
+const TRANSITION: i64 = 1;
+/// The part of a [`HistoryPosition`] for an operation.
+const OPERATION: i64 = 2;
+
+/// Reads a page of the transitions and syncs of a pair and of the operations on its app in `range` (without its end),
+/// the latest first.
 pub(super) async fn history(
     connection: &mut SqliteConnection,
     pair: &PairId,
@@ -136,14 +144,18 @@ pub(super) async fn history(
     page: &PageQuery,
 ) -> Result<Page<HistoryEntry>, StoreError> {
     let (from, to) = (micros(range.start), micros(range.end));
-    let after = page.after.as_ref().map(place).transpose()?.unwrap_or((to, 0, i64::MIN));
-    let after = after.min((to, 0, i64::MIN));
-    let Some(number) = pair_number(connection, pair).await? else {
-        return Ok(Page { items: Vec::new(), next: None });
+    let after = page.after.as_ref().map(place).transpose()?.unwrap_or((to, SYNC, i64::MIN));
+    let after = after.min((to, SYNC, i64::MIN));
+    let limit = limit(page).saturating_add(1);
+    let (transitions, syncs) = match pair_number(connection, pair).await? {
+        None => (Vec::new(), Vec::new()),
+        Some(pair) => {
+            let query = HistoryQuery { pair, from, after, limit };
+            (query.transitions(connection).await?, query.syncs(connection).await?)
+        }
     };
-    let query = HistoryQuery { pair: number, from, after, limit: limit(page).saturating_add(1) };
-    let transitions = query.transitions(connection).await?;
-    let syncs = query.syncs(connection).await?;
+    let before = if after.1 == OPERATION { (after.0, after.2) } else { (after.0, i64::MIN) };
+    let operations = operations::of_app(connection, &pair.app, from, before, limit).await?;
     let mut ids = Vec::new();
     for row in &transitions {
         for column in [4, 8] {
@@ -155,12 +167,12 @@ pub(super) async fn history(
     }
     let texts = Texts::read(connection, ids).await?;
     let mut entries: Vec<(HistoryPosition, HistoryEntry)> =
-        Vec::with_capacity(transitions.len() + syncs.len());
+        Vec::with_capacity(transitions.len() + syncs.len() + operations.len());
     for row in &transitions {
         let at = row.number(0)?;
         let (before, after) = (row.state(1, &texts)?, row.state(5, &texts)?);
         let transition = PairTransition { pair: pair.clone(), at: time(at)?, before, after };
-        entries.push(((at, 1, 0), HistoryEntry::Transition(transition)));
+        entries.push(((at, TRANSITION, 0), HistoryEntry::Transition(transition)));
     }
     for row in &syncs {
         let (began, revision) = (row.number(0)?, row.number(1)?);
@@ -172,7 +184,10 @@ pub(super) async fn history(
             result: sync_result(row.number(3)?)?,
             message: row.some_text(4, &texts)?.to_owned(),
         };
-        entries.push(((began, 0, revision), HistoryEntry::Sync(sync)));
+        entries.push(((began, SYNC, revision), HistoryEntry::Sync(sync)));
+    }
+    for (number, began, record) in operations {
+        entries.push(((began, OPERATION, number), HistoryEntry::Operation(Box::new(record))));
     }
     entries.sort_by_key(|entry| std::cmp::Reverse(entry.0));
     let is_last = entries.len() <= page.limit.get();
@@ -201,7 +216,8 @@ impl HistoryQuery {
         .bind(day(self.after.0))
         .bind(self.pair)
         .bind(self.from)
-        .bind(self.after.0)
+        // The transition of the moment of an operation comes after it.
+        .bind(self.after.0.saturating_add(i64::from(self.after.1 == OPERATION)))
         .bind(self.limit)
         .fetch_all(connection)
         .await;
@@ -210,8 +226,8 @@ impl HistoryQuery {
 
     async fn syncs(&self, connection: &mut SqliteConnection) -> Result<Vec<Columns>, StoreError> {
         let (at, kind, revision) = self.after;
-        // All syncs of the moment of a transition come after it.
-        let revision = if kind == 0 { revision } else { i64::MAX };
+        // All syncs of the moment of a transition or an operation come after it.
+        let revision = if kind == SYNC { revision } else { i64::MAX };
         let rows = sqlx::query_scalar(
             "SELECT json_array(began, revision, ended, result, message) FROM syncs
              WHERE day IN (SELECT day FROM days WHERE day BETWEEN ?1 AND ?2)
@@ -242,7 +258,7 @@ fn place(cursor: &Cursor) -> Result<HistoryPosition, StoreError> {
     let at = u64::from_str_radix(next()?, 16).map_err(|_| invalid())?.cast_signed();
     let kind = next()?.parse().map_err(|_| invalid())?;
     let revision = next()?.parse().map_err(|_| invalid())?;
-    if (0..=1).contains(&kind) { Ok((at, kind, revision)) } else { Err(invalid()) }
+    if (SYNC..=OPERATION).contains(&kind) { Ok((at, kind, revision)) } else { Err(invalid()) }
 }
 
 /// Returns the range of time of which the states of all pairs are known.

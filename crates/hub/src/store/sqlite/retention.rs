@@ -5,6 +5,7 @@ use sqlx::SqliteConnection;
 
 use super::codes::{day, day_start, micros};
 use super::error::failed;
+use super::operations;
 use crate::store::{DroppedHistory, StoreError};
 
 /// Returns the days with history that ended at `since` or before, the earliest first.
@@ -42,10 +43,12 @@ pub(super) async fn drop_day(
     Ok(DroppedHistory { days: 1, transitions, syncs })
 }
 
-/// Saves that history before the day of `time` was dropped, and removes pairs and texts that nothing refers to any
+/// Saves that history before the day of `time` was dropped, and removes the operations before it, and pairs and texts that nothing refers to any
 /// more.
 pub(super) async fn finish(connection: &mut SqliteConnection, time: Timestamp) -> Result<(), StoreError> {
-    since(connection, day_start(day(micros(time)))).await?;
+    let begin = day_start(day(micros(time)));
+    since(connection, begin).await?;
+    operations::drop_before(connection, begin).await?;
     for statement in [
         // A pair that was gone at the end of the day has no state.
         "DELETE FROM bases WHERE health IS NULL",

@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use super::error::failed;
 use super::files::Lock;
 use super::save::MergedBatches;
-use super::{retention, tokens};
-use crate::store::{Batch, DroppedHistory, StoreError, TokenRecord};
+use super::{operations, retention, tokens};
+use crate::store::{Batch, DroppedHistory, SavedOperation, StoreError, TokenRecord};
 
 /// The capacity of the channel to the task; callers wait while it is full.
 const MAX_WAITING: usize = 256;
@@ -30,6 +30,8 @@ pub(super) enum Command {
     Write { batch: Box<Batch>, reply: Reply<()> },
     /// Drops the history of the days that ended at a time or before.
     DropHistory { since: Timestamp, reply: Reply<DroppedHistory> },
+    /// Saves an operation.
+    SaveOperation { operation: Box<SavedOperation>, reply: Reply<()> },
     /// Saves a token.
     AddToken { token: TokenRecord, reply: Reply<()> },
     /// Removes a token.
@@ -165,6 +167,11 @@ impl WriterTask {
     async fn other(&mut self, command: Command) {
         match command {
             Command::DropHistory { since, reply } => answer(reply, self.drop_history(since).await),
+            Command::SaveOperation { operation, reply } => {
+                let save =
+                    async |connection: &mut SqliteConnection| operations::save(connection, &operation).await;
+                answer(reply, self.transaction(save).await);
+            }
             Command::AddToken { token, reply } => {
                 let done = self.transaction(async |connection| tokens::add(connection, &token).await).await;
                 answer(reply, done);

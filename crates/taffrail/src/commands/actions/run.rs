@@ -229,7 +229,8 @@ impl Printer<'_> {
                     | Outcome::Ready { .. }
                     | Outcome::Failed { .. }
                     | Outcome::Unobservable { .. }
-                    | Outcome::TimedOut { .. } => "Done",
+                    | Outcome::TimedOut { .. }
+                    | Outcome::Interrupted { .. } => "Done",
                 };
                 self.end(item, result)?;
             }

@@ -4,8 +4,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use jiff::Timestamp;
 use taffrail_api::logs::LogsQuestion;
+use taffrail_api::operations::{PlanAnswer, PlannedWrite, RunRequest, VerbQuestion, WriteTrace};
 use taffrail_api::question::{
     AskedClusters, ClusterStatuses, ExplainAnswer, ExplainView, QuestionError, StatusAnswer, StatusView,
     View, ViewAnswer, ViewQuestion,
@@ -14,7 +16,7 @@ use taffrail_apps::{
     AppError, Freshness, FreshnessState, Objects as _, ReadQuery, Scope, ScopeError, Snapshot,
 };
 use taffrail_cluster::Reason;
-use taffrail_hub::{Ask, AskError, Asking, AskingLogs, LogBounds};
+use taffrail_hub::{Ask, AskError, Asking, AskingLogs, LogBounds, Operate, OperationRun};
 use taffrail_object::ObjectKey;
 use taffrail_observe::logs::{LogPlaces, LogReader};
 use taffrail_observe::{
@@ -29,6 +31,7 @@ use crate::commands::status::answered::{ObjectsAsked, ObjectsRead};
 use crate::rule_source::RulesWithOptions;
 
 mod log_search;
+mod operations;
 
 /// Maximum number of questions in the channel to the task that holds the fleet; further ones wait for room in it.
 const WAITING: usize = 64;
@@ -42,6 +45,9 @@ const TURN: Duration = Duration::from_secs(2);
 
 /// The time that remains for computing and sending an answer after the clusters were asked.
 const SENDING: Duration = Duration::from_millis(500);
+
+/// The time in which an operation is planned again before it runs.
+const PREPARING: Duration = Duration::from_secs(9);
 
 /// Maximum length of the objects of clusters that do not answer that are copied for an answer, as JSON texts in bytes.
 /// The answer tells of further such clusters only that they do not answer.
@@ -502,6 +508,38 @@ impl Ask for Asker {
 
     fn logs(&self, question: LogsQuestion, bounds: LogBounds) -> AskingLogs<'_> {
         Box::pin(log_search::answer(self, question, bounds))
+    }
+}
+
+impl Operate for Asker {
+    fn plan(
+        &self,
+        question: VerbQuestion,
+        patience: Duration,
+    ) -> BoxFuture<'_, Result<PlanAnswer, AskError>> {
+        let deadline = Deadline::of(patience);
+        Box::pin(async move {
+            let mut planned = operations::plan(self, question, Timestamp::now(), deadline).await?;
+            planned.note_rights(deadline).await;
+            Ok(planned.plan.answer)
+        })
+    }
+
+    fn prepare(&self, request: RunRequest) -> BoxFuture<'_, Result<OperationRun, AskError>> {
+        let deadline = Deadline::of(PREPARING);
+        Box::pin(async move {
+            let question = request.question.clone();
+            let planned = operations::plan(self, question, request.planned_at, deadline).await?;
+            Ok(planned.ready(&request))
+        })
+    }
+
+    fn trace(
+        &self,
+        writes: Vec<(String, PlannedWrite)>,
+        patience: Duration,
+    ) -> BoxFuture<'_, Vec<(WriteTrace, String)>> {
+        Box::pin(operations::trace(self, writes, Deadline::of(patience)))
     }
 }
 

@@ -13,7 +13,7 @@ use taffrail_cluster::BootClock;
 use taffrail_hub::http::{Access, HubApi, Limits, Tls, serve};
 use taffrail_hub::store::sqlite::SqliteStore;
 use taffrail_hub::store::{Store, Token};
-use taffrail_hub::{FleetIndex, HubClock, HubTime, Tells};
+use taffrail_hub::{Ask, FleetIndex, HubClock, HubTime, Tells};
 use taffrail_observe::{FleetMembers, FleetWatcher, FoundClusters, Reporter, WatchRequest};
 use taffrail_status::assess::Budgets;
 use tokio::net::TcpListener;
@@ -114,7 +114,9 @@ impl HubProcess {
         let trust = source.trust.clone();
         let (found, mut followed) = FoundClusters::new(members.clone(), tools.clone(), trust);
         let (asker, inquiries) = Asker::new(followed.clone(), rules.clone());
-        let api = Arc::new(api.with_asker(Arc::new(asker)));
+        let asker = Arc::new(asker);
+        let api = api.with_asker(Arc::clone(&asker) as Arc<dyn Ask>);
+        let api = Arc::new(api.with_operator(asker));
         let asked = ReadQuery { cluster_secrets: tools.clone(), ..ReadQuery::default() };
         let request = WatchRequest { clock, ..watch_request(members, source, asked, rules) };
         let (outbox, messages) = mpsc::channel(WAITING);
@@ -155,6 +157,8 @@ impl HubProcess {
             reporter.run().await;
             "the hub stopped following its clusters"
         });
+        let recovering = Arc::clone(&api);
+        tokio::spawn(async move { recovering.recover_operations().await });
         let admitting = Arc::clone(&api);
         parts.spawn(async move {
             admitting.keep_tokens().await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use taffrail_hub::store::sqlite::SqliteStore;
-use taffrail_hub::store::{LOGS_RIGHT, Store as _, StoreError, Token, TokenRecord};
+use taffrail_hub::store::{ACT_RIGHT, LOGS_RIGHT, Store as _, StoreError, Token, TokenRecord};
 
 use super::data::{DataArguments, retain};
 use crate::command_error::{CommandError, Exit, written};
@@ -25,12 +25,12 @@ const MAX_NAME: usize = 64;
 Examples:
   taffrail hub token create ci > token           create a token that is valid until it is revoked
   taffrail hub token create ann --expires 90d    create a token for 90 days
-  taffrail hub token create ops --logs           create a token that allows to read logs, too
+  taffrail hub token create ops --logs --act     create a token that allows to read logs and to run operations, too
   taffrail hub token list                        list them, without the tokens themselves
   taffrail hub token revoke 1f0a93c2             revoke the token with this ID
 
 Whoever has a token may read all that the hub shows, but the logs of containers only with a token that was created with
---logs. The hub keeps only hashes of tokens; a hub that runs takes notice of new and revoked ones within five seconds.
+--logs, and may run operations only with one that was created with --act. The hub keeps only hashes of tokens; a hub that runs takes notice of new and revoked ones within five seconds.
 
 Exit codes: 0 done; 2 wrong usage, such as an ID that no token has; 3 the store could not be read or written.")]
 pub(super) struct TokenArguments {
@@ -46,6 +46,7 @@ Examples:
   taffrail hub token create ci > token           valid until it is revoked
   taffrail hub token create ann --expires 90d    valid for 90 days
   taffrail hub token create ops --logs           allows to read logs, too
+  taffrail hub token create bot --act            allows to reconcile, suspend and resume apps, too
 
 Exit codes: 0 created; 2 wrong usage; 3 the store could not be read or written.")]
     Create {
@@ -61,6 +62,11 @@ Exit codes: 0 created; 2 wrong usage; 3 the store could not be read or written."
         /// secrets
         #[arg(long)]
         logs: bool,
+
+        /// Allow to run operations (`taffrail reconcile`, `suspend` and `resume` with --hub) with the rights that the hub
+        /// has in its clusters
+        #[arg(long)]
+        act: bool,
 
         #[command(flatten)]
         data: DataArguments,
@@ -102,9 +108,10 @@ fn name(text: &str) -> Result<String, String> {
 
 pub(super) fn run(arguments: &TokenArguments, console: &Console) -> Result<Exit, CommandError> {
     match &arguments.command {
-        TokenCommand::Create { name, expires, logs, data } => {
+        TokenCommand::Create { name, expires, logs, act, data } => {
             let (token, mut record) = create(name, *expires)?;
             record.rights.extend(logs.then(|| LOGS_RIGHT.to_owned()));
+            record.rights.extend(act.then(|| ACT_RIGHT.to_owned()));
             let created = record.clone();
             with_store(data, "create a token", async |store| store.add_token(record).await)?;
             written(tell_created(console, &token, &created))?;
@@ -167,13 +174,18 @@ fn tell_created(console: &Console, token: &Token, record: &TokenRecord) -> io::R
         None => "until it is revoked".to_owned(),
     };
     let name = printable(&record.name);
-    let logs = if record.reads_logs() { ", and allows to read logs" } else { "" };
+    let rights = match (record.reads_logs(), record.acts()) {
+        (false, false) => "",
+        (true, false) => ", and allows to read logs",
+        (false, true) => ", and allows to run operations",
+        (true, true) => ", and allows to read logs and to run operations",
+    };
     console.tell(phrase!(
         "Token {} of {} is valid {}{}. It is not shown again.\n",
         printable(&record.id),
         name,
         printable(&until),
-        logs
+        rights
     ));
     Ok(())
 }

@@ -7,7 +7,8 @@ use taffrail_apps::AppQuery;
 use taffrail_apps::verbs::{Reconcile, Verb};
 use taffrail_object::LabelSelector;
 
-use crate::cli::{DryRun, NameArguments, SourceArguments, TextOutput, label_selector};
+use crate::cli::{DryRun, HubFiles, NameArguments, SourceArguments, TextOutput, label_selector};
+use crate::hub_url::HubUrl;
 
 /// Reconcile an app now, and wait until it is ready: Flux applies it (with --with-source after a fetch), Argo CD
 /// compares it (with --sync also applies it).
@@ -178,4 +179,16 @@ pub(crate) struct ActingArguments {
 
     #[command(flatten)]
     pub(crate) source: SourceArguments,
+
+    /// Have the hub (`taffrail hub serve`) at this URL plan the change and write it, with a token that allows that:
+    /// https://HOST:7655, or http://127.0.0.1:7655 for one on this machine. The token may follow after #:
+    /// http://127.0.0.1:7655#TOKEN. The hub goes on if this command ends
+    #[arg(
+        long, value_name = "URL", value_parser = HubUrl::parse, help_heading = "Clusters and dumps",
+        conflicts_with_all = ["context", "all_contexts", "kubeconfig", "from", "now", "request_timeout", "app_label"]
+    )]
+    pub(crate) hub: Option<Box<HubUrl>>,
+
+    #[command(flatten)]
+    pub(crate) hub_files: HubFiles,
 }

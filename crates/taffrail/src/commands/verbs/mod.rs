@@ -4,6 +4,7 @@
 //! than the user named, and prints the plan and the progress.
 
 mod arguments;
+mod by_hub;
 mod print;
 
 use std::collections::BTreeSet;
@@ -33,6 +34,9 @@ use print::Printer;
 
 pub(crate) fn run(verb: Verb, arguments: &ActingArguments, console: &Console) -> Result<Exit, CommandError> {
     let question = question(verb, arguments);
+    if let Some(url) = &arguments.hub {
+        return by_hub::run(verb, question, arguments, url, console);
+    }
     let now = || arguments.source.now.unwrap_or_else(Timestamp::now);
     let planned = |fleet: &FleetSnapshot| {
         let plan = plan_verb(&question, fleet, now());

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anstyle::{AnsiColor, Style};
 use taffrail_api::operations::{
     OperationEvent, OperationPlan, Outcome, PlannedChange, PlannedItem, PlannedWrite, RefusedItem, Reply,
-    WaitingItem,
+    WaitingItem, WriteTrace,
 };
 use taffrail_api::{ActionList, ActionRow, PatchRow};
 use taffrail_apps::command::quoted;
@@ -324,6 +324,13 @@ impl<'a> Printer<'a> {
                 };
                 let text = format!("{done}, but whether it is ready is not known: it {why}");
                 ("Unobservable", why, text, AnsiColor::Yellow.on_default(), None)
+            }
+            Outcome::Interrupted { trace, why } => {
+                self.exit = self.exit.max(Exit::Incomplete);
+                if trace == WriteTrace::Made {
+                    self.items[at].row.patches.iter_mut().for_each(|patch| patch.written = true);
+                }
+                ("Interrupted", why.clone(), why, AnsiColor::Yellow.on_default(), None)
             }
             Outcome::TimedOut { why, is_observed, after } => {
                 self.exit = self.exit.max(if is_observed { Exit::No } else { Exit::Incomplete });

@@ -1,4 +1,4 @@
-//! `logs --hub`: asks a hub for logs, and reads its events as they come.
+//! Reads answers of a hub that are events, as they come: logs, and the runs of operations.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -9,7 +9,8 @@ use futures::stream::try_unfold;
 use http::{Request, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Bytes, Incoming};
-use serde::de::IgnoredAny;
+use serde::Serialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use taffrail_api::logs::{LogEvent, LogsQuestion};
 use taffrail_observe::logs::READ_TIMEOUT;
 use tokio::time::{Instant, timeout_at};
@@ -23,45 +24,97 @@ use crate::hub_url::HubUrl;
 
 /// Maximum length of one event, in bytes; the events of a hub are shorter.
 const MAX_EVENT: usize = 256 << 10;
-/// Maximum length of all events of an answer about logs that are not followed, in bytes. A hub sends 16 MiB of text,
+/// Maximum length of all events of an answer that is not endless, in bytes. A hub sends 16 MiB of text,
 /// of which a byte takes at most six in JSON.
 const MAX_ANSWER: usize = 112 << 20;
 /// Maximum length of a response that is an error, in bytes.
 const MAX_REFUSAL: usize = 1 << 20;
-/// The time without an event after which the connection of followed logs counts as broken: a hub sends one every 15 s.
+/// The time without an event after which the connection of an endless answer counts as broken: a hub sends one every 15 s.
 const SILENCE: Duration = Duration::from_secs(45);
 /// The time for sending an answer, beside that for finding and reading logs that are not followed.
 const SENDING: Duration = Duration::from_secs(5);
 
+/// A question whose answer is events.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EventQuestion<'q> {
+    /// The path to which it is posted.
+    pub(crate) path: &'static str,
+    /// The command that asks, for hints.
+    pub(crate) command: &'q str,
+    /// The time until the first event.
+    pub(crate) time: Duration,
+    /// True if events come as long as something happens, else all of them come within `time` and that for reading logs.
+    pub(crate) is_endless: bool,
+}
+
 /// Asks the hub at `url` for logs, and returns the events of its answer. `time` is that for finding the logs.
 ///
 /// # Errors
-/// Fails if the token or the certificate authorities cannot be read, and if the hub cannot be reached or refuses. The
-/// events end with an error if one is too long or none, all together are too long, or they do not come in time.
+/// Fails as [`hub_events`] does.
 pub(crate) async fn hub_logs(
     url: &HubUrl,
     files: &HubFiles,
     question: &LogsQuestion,
     time: Duration,
 ) -> Result<impl Stream<Item = Result<LogEvent, CommandError>> + use<>, CommandError> {
+    let asked = EventQuestion { path: "/api/v1/logs", command: "logs", time, is_endless: question.follow };
+    hub_events(url, files, asked, question).await.map_err(NoEvents::error)
+}
+
+/// The reason why a hub sent no events.
+pub(crate) enum NoEvents {
+    /// The question cannot be sent, or the hub refuses it.
+    Refused(CommandError),
+    /// The connection failed: whether the hub got the question is not known.
+    Broken(CommandError),
+}
+
+impl NoEvents {
+    pub(crate) fn error(self) -> CommandError {
+        match self {
+            NoEvents::Refused(error) | NoEvents::Broken(error) => error,
+        }
+    }
+}
+
+impl From<CommandError> for NoEvents {
+    fn from(error: CommandError) -> NoEvents {
+        NoEvents::Refused(error)
+    }
+}
+
+/// Posts `body` to the hub at `url`, and returns the events of its answer.
+///
+/// # Errors
+/// Fails if the token or the certificate authorities cannot be read, and if the hub cannot be reached or refuses. The
+/// events end with an error if one is too long or none, all together are too long, or they do not come in time.
+pub(crate) async fn hub_events<T: DeserializeOwned, Q: Serialize>(
+    url: &HubUrl,
+    files: &HubFiles,
+    question: EventQuestion<'_>,
+    body: &Q,
+) -> Result<impl Stream<Item = Result<T, CommandError>> + use<T, Q>, NoEvents> {
+    let EventQuestion { path, command, time, is_endless } = question;
     let token = hub::token(url, files.hub_token_file.as_deref())?;
     let connector = Connector::of(url, files)?;
-    let body = serde_json::to_vec(question).map_err(|error| hub::failed(url, &error))?;
-    let request = Request::post("/api/v1/logs").header(header::CONTENT_TYPE, "application/json");
+    let body = serde_json::to_vec(body).map_err(|error| hub::failed(url, &error))?;
+    let request = Request::post(path).header(header::CONTENT_TYPE, "application/json");
     let request = hub::addressed(url, token.as_deref(), request).body(Full::new(Bytes::from(body)));
     let request = request.map_err(|error| hub::failed(url, &error))?;
     let until = Instant::now() + time + READ_TIMEOUT + SENDING;
     let late = || hub::failed(url, &format_args!("the hub did not answer within {:?}", time + READ_TIMEOUT));
-    let begun = timeout_at(until, begin(url, connector, request)).await.map_err(|_| late())?;
-    let (status, body, connection) = begun.map_err(|error| hub::unreachable(url, &*error))?;
+    let begun = timeout_at(until, begin(url, connector, request)).await;
+    let begun = begun.map_err(|_| NoEvents::Broken(late()))?;
+    let (status, body, connection) =
+        begun.map_err(|error| NoEvents::Broken(hub::unreachable(url, &*error)))?;
     if status != StatusCode::OK {
         let bytes = timeout_at(until, Limited::new(body, MAX_REFUSAL).collect()).await.map_err(|_| late())?;
         let bytes = bytes.map_err(|error| hub::failed(url, &error))?.to_bytes();
         let refusal = hub::understood::<IgnoredAny>(url, &HubResponse { status, bytes })?;
-        return Err(match refusal {
-            Err(error) => named::refused_by_hub("logs", &error),
-            Ok(_) => hub::failed(url, &"the hub sent no logs"),
-        });
+        return Err(NoEvents::Refused(match refusal {
+            Err(error) => named::refused_by_hub(command, &error),
+            Ok(_) => hub::failed(url, &"the hub sent no events"),
+        }));
     }
     let events = HubEvents {
         url: url.clone(),
@@ -69,7 +122,7 @@ pub(crate) async fn hub_logs(
         _connection: connection,
         line: Vec::new(),
         parsed: VecDeque::new(),
-        bound: if question.follow { EventBound::Silence } else { EventBound::Whole(until, MAX_ANSWER) },
+        bound: if is_endless { EventBound::Silence } else { EventBound::Whole(until, MAX_ANSWER) },
     };
     Ok(try_unfold(events, |mut events| async move { Ok(events.next().await?.map(|event| (event, events))) }))
 }
@@ -94,30 +147,30 @@ enum EventBound {
 }
 
 /// The events of an answer, as they come.
-struct HubEvents {
+struct HubEvents<T> {
     url: HubUrl,
     body: Incoming,
     _connection: HubConnection,
     /// The begin of the next event, without its end.
     line: Vec<u8>,
     /// The events that came and were not taken yet.
-    parsed: VecDeque<LogEvent>,
+    parsed: VecDeque<T>,
     bound: EventBound,
 }
 
-impl HubEvents {
+impl<T: DeserializeOwned> HubEvents<T> {
     fn failed(&self, why: &dyn std::fmt::Display) -> CommandError {
         hub::failed(&self.url, why)
     }
 
     /// Waits for the next event; returns `None` at the end of the answer.
-    async fn next(&mut self) -> Result<Option<LogEvent>, CommandError> {
+    async fn next(&mut self) -> Result<Option<T>, CommandError> {
         loop {
             if let Some(event) = self.parsed.pop_front() {
                 return Ok(Some(event));
             }
             let (until, why) = match self.bound {
-                EventBound::Whole(until, _) => (until, "the hub did not send all logs in time"),
+                EventBound::Whole(until, _) => (until, "the hub did not send the whole answer in time"),
                 EventBound::Silence => (Instant::now() + SILENCE, "the hub sends nothing any more"),
             };
             // What is ready again and again must not hold up the deadline.
