@@ -93,6 +93,108 @@ for (const theme of ["light", "dark"]) {
   }
 }
 
+/** An app of Flux that is ready in a cluster, is live, and of which others may be anything. */
+const calm = async () => (await ask("apps?status=Ready&delivery=flux-kustomization&limit=100")).items.find((row) => row.freshness.state === "live" && !row.suspended && row.home === row.cluster);
+
+test("an app is suspended and resumed by keys, and both are in its history", { skip }, async () => {
+  const row = await until(calm, "a ready Kustomization");
+  const path = `apps/${refOf(row)}`;
+  const { page, context, faults } = await open(`/app/${refOf(row)}`);
+  await page.getByRole("button", { name: "Suspend…" }).waitFor();
+  await page.keyboard.press("S");
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("suspend: true").waitFor();
+  await page.screenshot({ path: `${PICTURES}operation-wide-light.png` });
+  for (const line of await violations(page)) faults.push(`operation: axe: ${line}`);
+  // Cancelled first: nothing is written.
+  assert.equal(await page.evaluate(() => document.activeElement?.textContent), "Cancel");
+  await page.keyboard.press("Enter");
+  await dialog.waitFor({ state: "detached" });
+  assert.equal((await ask("operations")).items.length, 0);
+  await page.keyboard.press("S");
+  const go = dialog.getByRole("button", { name: /^Suspend / });
+  await until(() => go.isEnabled(), "the plan");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await dialog.getByText("✓ Suspended").waitFor();
+  await page.screenshot({ path: `${PICTURES}operation-done-wide-light.png` });
+  for (const line of await violations(page)) faults.push(`operation done: axe: ${line}`);
+  await until(async () => (await ask(path)).items[0].suspended, "suspended, as the hub sees it");
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Resume…" }).waitFor();
+  await page.keyboard.press("S");
+  await until(() => dialog.getByRole("button", { name: /^Resume / }).isEnabled(), "the plan");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  await dialog.getByText(/✓ Ready after/).waitFor();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("h");
+  await page.getByText("What was written").first().click();
+  await page.getByText("suspend: true").first().waitFor();
+  await page.screenshot({ path: `${PICTURES}operation-history-wide-light.png` });
+  const { items } = await ask("operations");
+  assert.deepEqual(items.map((one) => one.operation), ["resume", "suspend"]);
+  assert.deepEqual(items.map((one) => one.items[0].writes[0].state), ["stored", "stored"]);
+  await context.close();
+  assert.deepEqual(faults, []);
+});
+
+test("a plan that changed is shown again, and a second click writes nothing", { skip }, async () => {
+  const row = await until(calm, "a ready Kustomization");
+  const { page, context, faults } = await open(`/app/${refOf(row)}`, { expected: /409/ });
+  const before = (await ask("operations")).items.length;
+  await page.getByRole("button", { name: "Suspend…" }).click();
+  const dialog = page.getByRole("dialog");
+  const go = dialog.getByRole("button", { name: /^Suspend / });
+  await until(() => go.isEnabled(), "the plan");
+  // Somebody else does it first.
+  const question = { verb: "suspend", names: [refOf(row)] };
+  const send = async (path, body) => fetch(`${fleet.hub}/api/v1/${path}`, { method: "POST", headers: { authorization: `Bearer ${fleet.token}` }, body: JSON.stringify(body) });
+  const plan = await (await send("plans", question)).json();
+  await (await send("operations", { id: "0123456789abcdef", question, plannedAt: plan.plannedAt, digest: plan.digest, timeoutMillis: 60_000 })).text();
+  await go.dblclick();
+  await dialog.getByText("the plan has changed since it was shown").waitFor();
+  await dialog.getByText("Nothing was written.").waitFor();
+  await dialog.getByText("Nothing would be written.").waitFor();
+  await page.screenshot({ path: `${PICTURES}operation-changed-wide-light.png` });
+  for (const line of await violations(page)) faults.push(`changed: axe: ${line}`);
+  assert.equal((await ask("operations")).items.length, before + 1);
+  await page.keyboard.press("Escape");
+  const resume = { verb: "resume", names: [refOf(row)] };
+  const back = await (await send("plans", resume)).json();
+  await (await send("operations", { id: "0123456789abcdefa", question: resume, plannedAt: back.plannedAt, digest: back.digest, timeoutMillis: 60_000 })).text();
+  await context.close();
+  assert.deepEqual(faults, []);
+});
+
+test("reconcile with source in several clusters tells each result", { skip }, async () => {
+  const groups = await ask("apps?group-by=key&limit=100");
+  const shared = await until(async () => {
+    for (const group of groups.items.filter((one) => one.apps > 2)) {
+      const rows = (await ask(`apps?text=${encodeURIComponent(group.group)}&limit=50`)).items.filter((row) => row.key === group.group);
+      const row = rows.find((one) => one.freshness.state === "live" && one.delivery === "flux-kustomization");
+      if (row) return row;
+    }
+    return undefined;
+  }, "an app of Flux in several clusters");
+  const { page, context, faults } = await open(`/app/${refOf(shared)}`, { width: 360, height: 780, theme: "dark" });
+  await page.getByRole("button", { name: "Reconcile…" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("In every cluster that has it").check();
+  await dialog.getByLabel("Fetch the source first").check();
+  const go = dialog.getByRole("button", { name: /^Reconcile .* in [0-9]+ clusters$/ });
+  await until(() => go.isEnabled(), "the plan");
+  await page.screenshot({ path: `${PICTURES}operation-several-phone-dark.png` });
+  for (const line of await violations(page)) faults.push(`several: axe: ${line}`);
+  await go.click();
+  await until(async () => (await dialog.locator(".operation-result").count()) > 1, "two results", 90_000);
+  await page.screenshot({ path: `${PICTURES}operation-several-done-phone-dark.png` });
+  const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  assert.ok(overflow <= 0, `${overflow} px wider than the screen`);
+  await context.close();
+  assert.deepEqual(faults, []);
+});
+
 test("the token is exchanged for a cookie and leaves the address", { skip }, async () => {
   const { page, context, faults } = await open("/apps?delivery=helm");
   await page.waitForSelector("[role=row][data-index]");

@@ -111,6 +111,26 @@ async function readLogs(question: Pick<Api.LogsQuestion, "what" | "previous" | "
   return { logs, leftOut };
 }
 
+/** Runs a plan, or joins the run that has its identifier, and calls `take` with each event. Returns when the answer ends. */
+async function run(request: Api.RunRequest, take: (event: Api.OperationEvent) => void) {
+  await ask<void>("operations", {
+    method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(request),
+  }, async (response) => {
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    try {
+      for (let part = await reader?.read(); part && !part.done; part = await reader?.read()) {
+        const lines = (rest + part.value).split("\n");
+        rest = lines.pop() ?? "";
+        for (const line of lines.filter(Boolean)) take(JSON.parse(line) as Api.OperationEvent);
+      }
+    } catch (error) {
+      // The connection broke off, or what stands in between sent something else.
+      throw new HubError(0, `The hub no longer answers: ${String(error)}`);
+    }
+  });
+}
+
 type Question<V extends string> = Extract<Api.ViewQuestion, { view: V }>;
 
 export const hub = {
@@ -133,4 +153,7 @@ export const hub = {
     post<Api.ExplainAnswer>("questions", question, signal),
   trust: (question: Question<"trust">, signal?: AbortSignal) => post<Api.TrustAnswer>("questions", question, signal),
   logs: readLogs,
+  /** Plans an operation; nothing is written. */
+  plan: (question: Api.VerbQuestion, signal?: AbortSignal) => post<Api.PlanAnswer>("plans", question, signal),
+  run,
 };

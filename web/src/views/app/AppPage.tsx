@@ -13,6 +13,7 @@ import { StatusMark } from "../../parts/Marks";
 import { ErrorNote, Loading, Note, ViewCommand } from "../../parts/Notes";
 import { Tabs } from "../../parts/Tabs";
 import { Text } from "../../parts/Text";
+import { Acting } from "../operation/Acting";
 import { Sections } from "./Sections";
 import { sentenceOf } from "./sentence";
 
@@ -89,6 +90,7 @@ function Known(props: { app: AppRef; row: AppRow; tab: string; choose: (tab: str
         <StatusMark health={props.row.health} effective={props.row.effective} freshness={props.row.freshness} suspended={props.row.suspended} />
         <p>{sentenceOf(props.row)}</p>
       </div>
+      <Acting app={ref()} row={props.row} />
       <Sections row={props.row} />
       <Tabs label="About the app" tabs={TABS} chosen={props.tab} choose={props.choose}>
         <ViewCommand text={appCommand(ref(), props.tab)} />

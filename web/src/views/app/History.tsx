@@ -1,9 +1,10 @@
-// Changes of the app's state and its syncs, the latest first.
+// Changes of the app's state, its syncs, and the operations of users, the latest first.
 import { For, Match, Show, Switch } from "solid-js";
 import { type AppRef, hub } from "../../api/client";
 import type { HistoryRow } from "../../api/types";
 import { createAnswer } from "../../lib/answer";
 import { hubNow } from "../../lib/clock";
+import { outcomeWords, VERB_TITLES, type VerbName } from "../../lib/operation";
 import { refText } from "../../lib/refs";
 import { withQuery } from "../../lib/router";
 import { clockTime, exact, shortRevision } from "../../lib/text";
@@ -12,16 +13,20 @@ import { SyncGlyph } from "../../parts/Glyph";
 import { ErrorNote, Loading } from "../../parts/Notes";
 import { Text } from "../../parts/Text";
 import { ChangeGlyph, ChangeWords } from "../attention/Changes";
+import { Diff } from "../operation/Diff";
 
 type Sync = Extract<HistoryRow, { type: "sync" }>;
 type Transition = Extract<HistoryRow, { type: "transition" }>;
+type Operation = Extract<HistoryRow, { type: "operation" }>;
+
+const timeOf = (row: HistoryRow) => (row.type === "operation" ? row.operation.began : row.at);
 
 export default function History(props: { app: AppRef }) {
   const [answer, again] = createAnswer(
     () => ({ name: refText(props.app), home: props.app.home }),
     async (_, signal) => {
       const data = await hub.history(props.app, { limit: 100 }, signal);
-      return { items: data.items.map((item, index) => ({ ...item, id: `${item.type}|${item.at}|${index}` })), historySince: data.historySince };
+      return { items: data.items.map((item, index) => ({ ...item, at: timeOf(item), id: `${item.type}|${timeOf(item)}|${index}` })), historySince: data.historySince };
     },
     { every: 3000 },
   );
@@ -45,6 +50,20 @@ export default function History(props: { app: AppRef }) {
                             <Show when={sync().message}><p><Text value={sync().message} /></p></Show>
                           </div>
                         )}
+                      </Match>
+                      <Match when={item.type === "operation" && (item as Operation).operation}>
+                        {(operation) => {
+                          const outcome = () => operation().items[0]?.outcome;
+                          const words = () => { const known = outcome(); return known ? outcomeWords(known, operation().operation) : { text: "Running", why: "", isGood: undefined }; };
+                          return (
+                            <div>
+                              <p class="step-head"><span class="strong">{VERB_TITLES[operation().operation as VerbName] ?? operation().operation}</span> by <Text value={operation().by ?? "the user of the hub"} />
+                                <span class="operation-result" data-good={String(words().isGood ?? "unknown")}>{words().text}</span></p>
+                              <Show when={words().why}><p class="muted"><Text value={words().why} /></p></Show>
+                              <details class="cover"><summary>What was written</summary><For each={operation().items[0]?.writes}>{(one) => <Diff write={one.write} />}</For></details>
+                            </div>
+                          );
+                        }}
                       </Match>
                       <Match when={item.type === "transition" && (item as Transition)}>
                         {(change) => (

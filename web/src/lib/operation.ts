@@ -1,0 +1,94 @@
+// Plans operations and follows their runs. A run has an identifier, so that a lost connection can be opened again and
+// nothing is written twice.
+import { hub, HubError } from "../api/client";
+import type { OperationEvent, Outcome, PlanAnswer, Verb, VerbQuestion } from "../api/types";
+
+/** How far an item of a run is. */
+export interface ItemRun {
+  /** What is done or waited for now; empty before it begins. */
+  doing: string;
+  outcome: Outcome | undefined;
+}
+
+const REOPENED = 20;
+/** The time for a run, as the commands have it. */
+const TIMEOUT_MILLIS = 300_000;
+
+/** 128 random bits, in hexadecimal digits. */
+export const newRunId = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+
+/** Runs a plan under the identifier `id`, and calls `take` with the state of each item as it changes. */
+export async function runPlan(id: string, question: VerbQuestion, plan: PlanAnswer, confirmed: number, take: (item: number, run: Partial<ItemRun>) => void) {
+  const request = { id, question, plannedAt: plan.plannedAt, digest: plan.digest, confirmed, dryRun: false, waits: true, timeoutMillis: TIMEOUT_MILLIS };
+  let hasBegun = false;
+  let isDone = false;
+  function note(event: OperationEvent) {
+    hasBegun = true;
+    switch (event.event) {
+      case "writing": return take(event.item, { doing: "Writing" });
+      case "written": return take(event.item, { doing: event.isStored ? "Written" : "Accepted" });
+      case "waiting": return event.items.forEach(({ item, why }) => take(item, { doing: why }));
+      case "ended": return take(event.item, { outcome: event.outcome });
+      case "done": isDone = true;
+    }
+  }
+  for (let opened = 0; ; opened += 1) {
+    try {
+      await hub.run(request, note);
+      if (isDone) return;
+    } catch (error) {
+      // What is refused was not begun; else the run goes on without this page.
+      const isLost = error instanceof HubError && error.status === 0;
+      if (!isLost && !hasBegun) throw error;
+    }
+    if (opened === REOPENED) throw new HubError(0, "The hub no longer tells of the operation, which may go on.", "Its result is in the history of the app.");
+    await new Promise((resolve) => setTimeout(resolve, 1000));
+  }
+}
+
+export type VerbName = "reconcile" | "suspend" | "resume";
+
+export const VERB_TITLES: Record<VerbName, string> = { reconcile: "Reconcile", suspend: "Suspend", resume: "Resume" };
+
+export const verbName = (verb: Verb): VerbName => (typeof verb === "string" ? verb : "reconcile");
+
+/** An option of `reconcile`, for the tools that have it. */
+export interface Option {
+  name: "withSource" | "force" | "reset" | "hard" | "sync";
+  flag: string;
+  title: string;
+}
+
+const OPTIONS: Record<Option["name"], Omit<Option, "name">> = {
+  withSource: { flag: "--with-source", title: "Fetch the source first" },
+  force: { flag: "--force", title: "Upgrade the release even if nothing changed" },
+  reset: { flag: "--reset", title: "Forget failed attempts" },
+  sync: { flag: "--sync", title: "Sync, not only compare" },
+  hard: { flag: "--hard", title: "Render the manifests anew" },
+};
+
+const OF_DELIVERY: Record<string, Option["name"][]> = {
+  "flux-kustomization": ["withSource"],
+  "flux-helmrelease": ["withSource", "force", "reset"],
+  "argo-application": ["sync", "hard"],
+};
+
+/** The options of `reconcile` for a delivery tool; undefined for one that takes no requests. */
+export const optionsOf = (delivery: string): Option[] | undefined => OF_DELIVERY[delivery]?.map((name) => ({ name, ...OPTIONS[name] }));
+
+/** The result of an item in words, and whether it is good (`true`), bad or neither (`undefined`). */
+export function outcomeWords(outcome: Outcome, verb: string): { text: string; why: string; isGood: boolean | undefined } {
+  const done = verb === "suspend" ? "Suspended" : verb === "resume" ? "Resumed" : "Requested";
+  switch (outcome.result) {
+    case "unchanged": return { text: "Nothing to do", why: "", isGood: undefined };
+    case "refused": return { text: "Skipped", why: "", isGood: undefined };
+    case "accepted": return { text: "Accepted, not written", why: "", isGood: undefined };
+    case "done": return { text: done, why: "", isGood: true };
+    case "ready": return { text: `Ready after ${(outcome.afterMillis / 1000).toFixed(1)} s${outcome.isOutOfSync ? ", but out of sync" : ""}`, why: outcome.message, isGood: true };
+    case "failed": return { text: `Failed after ${(outcome.afterMillis / 1000).toFixed(1)} s`, why: outcome.why, isGood: false };
+    case "unobservable": return { text: `${done}; whether it is ready is not known`, why: outcome.why, isGood: undefined };
+    case "timedOut": return { text: "Not ready in time", why: outcome.why, isGood: undefined };
+    case "error": return { text: "Error", why: outcome.error.message + (outcome.error.hint ? ` (${outcome.error.hint})` : ""), isGood: false };
+    case "interrupted": return { text: { made: "Written; its result is not known", notMade: "Not written", unknown: "Not known" }[outcome.trace], why: outcome.why, isGood: undefined };
+  }
+}
