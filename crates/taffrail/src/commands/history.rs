@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use taffrail_api::filter::Filter;
 use taffrail_api::hub::{AppHistory, HistoryRow, PairState};
-use taffrail_api::operations::{OperationRecord, Outcome};
+use taffrail_api::operations::OperationRecord;
 use taffrail_api::question::{AppsView, ListAnswer, QuestionError, RowSelection};
 use taffrail_api::{AppRow, ErrorRow, List, text};
 use taffrail_apps::{AppQuery, Delivery, FindError, SyncResult};
@@ -20,6 +20,7 @@ use super::rows::NamedRow as _;
 use super::{get, named};
 use crate::cli::{self, HubFiles, ListOutput, TableOutput};
 use crate::command_error::{CommandError, Exit, written};
+use crate::commands::verbs::outcome;
 use crate::hub_url::HubUrl;
 use crate::output::answer::Console;
 use crate::output::table::{Cell, Table};
@@ -354,7 +355,7 @@ fn cell(cluster: &str, delivery: Delivery, row: &HistoryRow, column: &str) -> Ce
         }
         ("MESSAGE", HistoryRow::Sync { message, .. }) => Cell::new(text::revision(&text::line(message))),
         ("RESULT", HistoryRow::Operation { operation }) => {
-            let (word, status) = result(operation.items.first().and_then(|item| item.outcome.as_ref()));
+            let (word, status, _) = outcome_of(operation);
             Cell::styled(word, style(status))
         }
         ("TOOK", HistoryRow::Operation { operation }) => {
@@ -366,38 +367,17 @@ fn cell(cluster: &str, delivery: Delivery, row: &HistoryRow, column: &str) -> Ce
     }
 }
 
-/// Returns the word for the result of an operation, and the status whose colour it has.
-fn result(outcome: Option<&Outcome>) -> (&'static str, Status) {
-    match outcome {
-        None => ("Running", Status::InProgress),
-        Some(Outcome::Unchanged) => ("Unchanged", Status::Current),
-        Some(Outcome::Refused) => ("Refused", Status::Unknown),
-        Some(Outcome::Accepted) => ("Accepted", Status::Current),
-        Some(Outcome::Done) => ("Done", Status::Current),
-        Some(Outcome::Ready { .. }) => ("Ready", Status::Current),
-        Some(Outcome::Failed { .. }) => ("Failed", Status::Failed),
-        Some(Outcome::Unobservable { .. }) => ("Unobservable", Status::Unknown),
-        Some(Outcome::TimedOut { .. }) => ("Timeout", Status::InProgress),
-        Some(Outcome::Error { .. }) => ("Error", Status::Failed),
-        Some(Outcome::Interrupted { .. }) => ("Interrupted", Status::Unknown),
-    }
+fn outcome_of(operation: &OperationRecord) -> (&'static str, Status, &str) {
+    outcome::words(operation.items.first().and_then(|item| item.outcome.as_ref()))
 }
 
 /// Returns what an operation on an app was, who asked for it, and what its result says.
-fn told(operation: &OperationRecord) -> String {
-    let OperationRecord { operation, by, dry_run, items, .. } = operation;
+fn told(record: &OperationRecord) -> String {
+    let OperationRecord { operation, by, dry_run, .. } = record;
     let dry = if *dry_run { " (dry run)" } else { "" };
     let by = by.as_ref().map_or_else(|| "the user of the hub".to_owned(), |name| format!("token {name}"));
-    let why = match items.first().and_then(|item| item.outcome.as_ref()) {
-        Some(
-            Outcome::Failed { why, .. }
-            | Outcome::Unobservable { why }
-            | Outcome::TimedOut { why, .. }
-            | Outcome::Interrupted { why, .. },
-        ) => format!(": {why}"),
-        Some(Outcome::Error { error }) => format!(": {error}"),
-        _ => String::new(),
-    };
+    let (_, _, why) = outcome_of(record);
+    let why = if why.is_empty() { String::new() } else { format!(": {why}") };
     format!("{operation} by {by}{dry}{why}")
 }
 

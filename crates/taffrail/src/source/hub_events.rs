@@ -36,15 +36,15 @@ const SENDING: Duration = Duration::from_secs(5);
 
 /// A question whose answer is events.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct EventQuestion<'q> {
+pub(super) struct EventQuestion<'q> {
     /// The path to which it is posted.
-    pub(crate) path: &'static str,
+    pub(super) path: &'static str,
     /// The command that asks, for hints.
-    pub(crate) command: &'q str,
+    pub(super) command: &'q str,
     /// The time until the first event.
-    pub(crate) time: Duration,
+    pub(super) time: Duration,
     /// True if events come as long as something happens, else all of them come within `time` and that for reading logs.
-    pub(crate) is_endless: bool,
+    pub(super) is_endless: bool,
 }
 
 /// Asks the hub at `url` for logs, and returns the events of its answer. `time` is that for finding the logs.
@@ -62,7 +62,7 @@ pub(crate) async fn hub_logs(
 }
 
 /// The reason why a hub sent no events.
-pub(crate) enum NoEvents {
+pub(super) enum NoEvents {
     /// The question cannot be sent, or the hub refuses it.
     Refused(CommandError),
     /// The connection failed: whether the hub got the question is not known.
@@ -70,7 +70,7 @@ pub(crate) enum NoEvents {
 }
 
 impl NoEvents {
-    pub(crate) fn error(self) -> CommandError {
+    pub(super) fn error(self) -> CommandError {
         match self {
             NoEvents::Refused(error) | NoEvents::Broken(error) => error,
         }
@@ -88,7 +88,7 @@ impl From<CommandError> for NoEvents {
 /// # Errors
 /// Fails if the token or the certificate authorities cannot be read, and if the hub cannot be reached or refuses. The
 /// events end with an error if one is too long or none, all together are too long, or they do not come in time.
-pub(crate) async fn hub_events<T: DeserializeOwned, Q: Serialize>(
+pub(super) async fn hub_events<T: DeserializeOwned, Q: Serialize>(
     url: &HubUrl,
     files: &HubFiles,
     question: EventQuestion<'_>,

@@ -5,6 +5,7 @@ mod ask;
 mod hub;
 mod hub_connector;
 mod hub_events;
+mod hub_operation;
 mod hub_stream;
 mod hub_watch;
 mod namespaces;
@@ -34,7 +35,8 @@ use crate::runtime::block_on;
 
 pub(crate) use ask::{ask, ask_hub};
 pub(crate) use hub::{HubBudget, ask as question_hub, get, plan as hub_plan};
-pub(crate) use hub_events::{EventQuestion, NoEvents, hub_events, hub_logs};
+pub(crate) use hub_events::hub_logs;
+pub(crate) use hub_operation::hub_operation;
 #[cfg(feature = "tui")]
 pub(crate) use hub_stream::read_stream;
 pub(crate) use hub_watch::HubWatch;

@@ -8,6 +8,7 @@ use taffrail_status::Status;
 
 use super::keys::{KEYS, Scope};
 use super::model::{Model, Prompt};
+use super::operation::Operation;
 use super::paint::{Line, Pen};
 use super::question::Part;
 use super::rows::{APP_COLUMNS, CLUSTER_COLUMNS, Drawing, Row, app_facts, widths};
@@ -33,6 +34,9 @@ impl Model {
         let view = self.view();
         let (muted, strong) = (self.colours.muted(), Style::new().add_modifier(Modifier::BOLD));
         let line = |text: String, style: Style| Head::Line(Line::new().plain(" ").add(text, style));
+        if let Some(operation) = &self.operation {
+            return vec![Head::Bar, line(operation.sentence(), strong), Head::Line(Line::new())];
+        }
         let mut head = vec![Head::Bar, line(self.sentence(), strong)];
         if let Some((since, why)) = &self.away {
             let since = clock(*since, self.now());
@@ -196,7 +200,12 @@ impl Model {
         }
         let first = head.len();
         let end = usize::from(area.height).saturating_sub(1);
-        if self.is_help {
+        if let Some(operation) = &self.operation {
+            let lines = operation.lines(self.colours);
+            for (y, line) in (first..end).zip(lines.iter().skip(operation.top)) {
+                Pen::new(buffer, row_of(y)).line(line);
+            }
+        } else if self.is_help {
             self.draw_help(buffer, first.min(2), end);
         } else {
             self.draw_rows(buffer, first, end, &self.drawing(&widths));
@@ -376,6 +385,10 @@ impl Model {
             (None, Some(told)) => {
                 pen.text(" ", muted).text(told, Style::new());
             }
+            (None, None) if self.operation.is_some() => {
+                let keys = self.operation.as_ref().map(Operation::keys).unwrap_or_default();
+                pen.text(" ", muted).text(&keys, muted);
+            }
             (None, None) if self.is_help => {
                 pen.text(" any key closes this table", muted);
             }
@@ -396,7 +409,7 @@ impl Model {
 /// Returns the keys that are of most use in a view.
 fn hints(view: &View, is_below: bool) -> String {
     let own = match &view.kind {
-        Kind::App(..) => "Tab next part  / search  z problems only",
+        Kind::App(..) => "Tab next part  R reconcile  S suspend  / search",
         Kind::Matrix => "Enter open  n next problem  b group  / search",
         Kind::Attention => "Enter open  / search  z problems only",
         Kind::Apps { .. } | Kind::Clusters => "Enter open  / search  s sort  z problems only",

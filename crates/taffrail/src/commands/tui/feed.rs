@@ -7,12 +7,14 @@ use std::time::Duration;
 use clap::FromArgMatches;
 use taffrail_api::AppRow;
 use taffrail_api::hub::{AppChange, HubList, StreamFrame};
+use taffrail_api::operations::{OperationEvent, PlanAnswer, Reply, RunRequest, VerbQuestion};
+use taffrail_observe::operations::random_id;
 use tokio::time::sleep;
 
 use super::question::{Answer, AppPlace, Event, Part, PartAnswer, Question, Request, encoded};
 use crate::cli::{HubFiles, HubSource, ViewArguments};
 use crate::command_error::{CommandError, Exit};
-use crate::commands::{self, Cli, Command, watch};
+use crate::commands::{self, Cli, Command, named, watch};
 use crate::hub_url::HubUrl;
 use crate::output::answer::Console;
 use crate::runtime;
@@ -23,6 +25,8 @@ const STREAM: &str =
     "/api/v1/stream?subscribe=news:changes&subscribe=clusters:clusters&subscribe=fleet:counts";
 /// Time limit of an answer.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// The time in which apps become ready after an operation, as that of the commands.
+const RUN: Duration = Duration::from_secs(300);
 /// Maximum length of an answer, in bytes.
 const MAX_ANSWER: usize = 16 << 20;
 /// The pause before a stream that has ended is opened again.
@@ -47,6 +51,50 @@ pub(super) fn ask(hub: &Arc<Hub>, request: Request, events: &Sender<Event>) {
         let answer = hub.answer(&request.question).map_err(|error| told(&error));
         // After the end nobody waits for it.
         let _ = events.send(Event::Answer(Box::new((request, answer))));
+    });
+}
+
+/// Has the hub plan an operation, in a thread of its own.
+pub(super) fn plan(hub: &Arc<Hub>, number: u64, question: VerbQuestion, events: &Sender<Event>) {
+    let (hub, events) = (Arc::clone(hub), events.clone());
+    std::thread::spawn(move || {
+        let _alarm = Alarm(events.clone());
+        let answer = match source::hub_plan(&hub.url, &hub.files, &question, PATIENCE) {
+            Ok(Ok(answer)) => Ok(Box::new(answer)),
+            Ok(Err(error)) => Err(told(&named::refused_by_hub(question.verb.as_str(), &error))),
+            Err(error) => Err(told(&error)),
+        };
+        // After the end nobody waits for it.
+        let _ = events.send(Event::Planned(number, answer));
+    });
+}
+
+/// Has the hub run a plan, and passes its events on.
+pub(super) fn run(
+    hub: &Arc<Hub>,
+    number: u64,
+    question: VerbQuestion,
+    plan: &PlanAnswer,
+    events: &Sender<Event>,
+) {
+    let (hub, events) = (Arc::clone(hub), events.clone());
+    let request = RunRequest {
+        id: random_id(),
+        question,
+        planned_at: plan.planned_at,
+        digest: plan.digest.clone(),
+        confirmed: Some(plan.plan.apps()),
+        dry_run: false,
+        waits: true,
+        timeout_millis: u64::try_from(RUN.as_millis()).unwrap_or(u64::MAX),
+    };
+    runtime::spawn(async move {
+        let take = |event: OperationEvent| match events.send(Event::Ran(number, Box::new(event))) {
+            Ok(()) => Reply::Continue,
+            Err(_) => Reply::Stop,
+        };
+        let end = source::hub_operation(&hub.url, &hub.files, &request, take).await;
+        let _ = events.send(Event::RunEnded(number, end.map_err(|error| told(&error))));
     });
 }
 

@@ -33,6 +33,8 @@ pub(super) enum Action {
     Logs,
     PreviousLogs,
     Trust,
+    Reconcile,
+    Suspend,
     NextTab,
     Help,
     Quit,
@@ -106,6 +108,8 @@ pub(super) const KEYS: &[Key] = &[
     key(Scope::App, "l", "Logs", Action::Logs),
     key(Scope::App, "p", "Logs before the last restart", Action::PreviousLogs),
     key(Scope::App, "u", "Trust: reasons for doubt", Action::Trust),
+    key(Scope::App, "R", "Reconcile", Action::Reconcile),
+    key(Scope::App, "S", "Suspend or resume", Action::Suspend),
     key(Scope::App, "Tab", "Next part", Action::NextTab),
 ];
 
@@ -134,7 +138,13 @@ mod tests {
         let web = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/src");
         let written = Regex::new(r#"keys: "([^"]+)", what: "([^"]+)""#).unwrap();
         let mut compared = 0;
-        for file in ["App.tsx", "parts/Grid.tsx", "views/app/AppPage.tsx", "views/matrix/Board.tsx"] {
+        for file in [
+            "App.tsx",
+            "parts/Grid.tsx",
+            "views/app/AppPage.tsx",
+            "views/matrix/Board.tsx",
+            "views/operation/Acting.tsx",
+        ] {
             let text = std::fs::read_to_string(web.join(file)).unwrap();
             for found in written.captures_iter(&text) {
                 let (keys, what) = (&found[1], &found[2]);

@@ -7,8 +7,10 @@ use ratatui_crossterm::crossterm::event::{
 };
 use taffrail_api::hub::{ClusterCounts, StreamCounts, StreamFrame};
 use taffrail_apps::command::quoted;
+use taffrail_apps::verbs::{Reconcile, Verb, takes_requests};
 
 use super::keys::{self, Action};
+use super::operation::{Operation, Pressed};
 use super::paint::Colours;
 use super::question::{Answer, AppPlace, Effect, Event, Part, Request};
 use super::rows::Row;
@@ -53,6 +55,8 @@ pub(super) struct Model {
     prefix: Option<(String, Timestamp)>,
     /// The flags with which commands read the same.
     origin: Vec<String>,
+    /// The operation that is planned or runs, in place of the rows.
+    pub(super) operation: Option<Operation>,
 }
 
 impl Model {
@@ -73,6 +77,7 @@ impl Model {
             told: None,
             prefix: None,
             origin,
+            operation: None,
         }
     }
 
@@ -111,15 +116,40 @@ impl Model {
                 self.away = Some((since, why));
             }
             Event::Tick(local) => self.local = local,
+            Event::Planned(number, answer) => {
+                if let Some(operation) = self.operation.as_mut().filter(|it| it.number == number) {
+                    operation.take_plan(answer.map(|answer| *answer));
+                }
+            }
+            Event::Ran(number, event) => {
+                if let Some(operation) = self.operation.as_mut().filter(|it| it.number == number) {
+                    operation.take_event(*event);
+                }
+            }
+            Event::RunEnded(number, end) => {
+                let next = self.next_number();
+                if let Some(operation) = self.operation.as_mut().filter(|it| it.number == number) {
+                    effects.extend(operation.take_end(end, next));
+                }
+            }
         }
         let (version, now) = (self.version, self.local);
         let view = self.view_mut();
         if let Some(question) = view.due(version, now) {
             effects.push(Effect::Ask(Request { view: view.id, number: view.number, question }));
         }
-        let lines = self.lines_of_rows();
+        let (lines, colours) = (self.lines_of_rows(), self.colours);
         self.view_mut().settle(lines);
+        if let Some(operation) = &mut self.operation {
+            operation.top = operation.top.min(operation.lines(colours).len().saturating_sub(lines));
+        }
         effects
+    }
+
+    /// Returns a number that no view, plan or run has.
+    fn next_number(&mut self) -> u64 {
+        self.opened += 1;
+        self.opened
     }
 
     fn hear(&mut self, frame: StreamFrame) {
@@ -158,8 +188,8 @@ impl Model {
     }
 
     fn open(&mut self, kind: Kind) {
-        self.opened += 1;
-        self.views.push(View::new(self.opened, kind));
+        let number = self.next_number();
+        self.views.push(View::new(number, kind));
     }
 
     /// Shows one of the four main views in place of all others.
@@ -179,6 +209,18 @@ impl Model {
         }
         if self.is_help {
             self.is_help = false;
+            return;
+        }
+        if self.operation.is_some() {
+            let next = self.next_number();
+            match self.operation.as_mut().map(|operation| operation.press(key, next)) {
+                Some(Pressed::Stays(more)) => effects.extend(more),
+                Some(Pressed::Closes) => {
+                    self.operation = None;
+                    self.view_mut().ask_again();
+                }
+                None => {}
+            }
             return;
         }
         let Some(name) = name_of(key) else { return };
@@ -243,6 +285,11 @@ impl Model {
             Action::Logs => self.choose(Part::Logs),
             Action::PreviousLogs => self.choose(Part::PreviousLogs),
             Action::Trust => self.choose(Part::Trust),
+            Action::Reconcile => self.operate(Verb::Reconcile(Reconcile::default()), effects),
+            Action::Suspend => {
+                let is_suspended = matches!(&self.view().info, Info::App(Some(row)) if row.suspended);
+                self.operate(if is_suspended { Verb::Resume } else { Verb::Suspend }, effects);
+            }
             Action::NextTab => {
                 if let Kind::App(_, part) = &self.view().kind {
                     let place = Part::TABS.iter().position(|tab| tab.title() == part.title()).unwrap_or(0);
@@ -261,6 +308,20 @@ impl Model {
         (view.rows, view.shown, view.cursor, view.top) = (Vec::new(), Vec::new(), 0, 0);
         (view.search, view.error) = (String::new(), None);
         view.restart();
+    }
+
+    /// Begins an operation on the app of the view.
+    fn operate(&mut self, verb: Verb, effects: &mut Vec<Effect>) {
+        let Kind::App(app, _) = &self.view().kind else { return };
+        let app = (**app).clone();
+        if !takes_requests(app.delivery) {
+            self.told = Some(format!("{} takes no requests to {}", app.delivery, verb.as_str()));
+            return;
+        }
+        let number = self.next_number();
+        let (operation, effect) = Operation::begin(number, app, verb);
+        self.operation = Some(operation);
+        effects.push(effect);
     }
 
     fn move_right(&mut self) {

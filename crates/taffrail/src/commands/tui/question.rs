@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use taffrail_api::hub::{AppChange, Attention, HubList, Matrix, StreamFrame};
+use taffrail_api::operations::{OperationEvent, PlanAnswer, VerbQuestion};
 use taffrail_api::{AppRow, ClusterRow};
 
 /// The name of an app in a cluster.
@@ -162,6 +163,12 @@ pub(super) enum Event {
     Frame(Box<StreamFrame>),
     /// The hub does not answer, or refuses: the reason.
     Away(String),
+    /// The plan of an operation, by its number, or the reason why there is none.
+    Planned(u64, Result<Box<PlanAnswer>, String>),
+    /// An event of the run with a number.
+    Ran(u64, Box<OperationEvent>),
+    /// The run with a number has ended, or the hub refused it or no longer tells of it: the reason.
+    RunEnded(u64, Result<(), String>),
     /// The process is to stop, as by Ctrl-Z.
     Stop,
     /// A part of the program failed: the reason.
@@ -174,6 +181,10 @@ pub(super) enum Event {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Effect {
     Ask(Request),
+    /// Plan an operation, under a number.
+    Plan(u64, Box<VerbQuestion>),
+    /// Run the plan of a question, under a number.
+    Run(u64, Box<VerbQuestion>, Box<PlanAnswer>),
     /// Put a text into the clipboard of the terminal.
     Copy(String),
     Quit,

@@ -10,11 +10,14 @@ use ratatui_crossterm::crossterm::event::{Event as Input, KeyCode, KeyEvent, Key
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use taffrail_api::AppRow;
+use taffrail_api::operations::{PlanAnswer, VerbQuestion};
 use taffrail_apps::Delivery;
 
 use super::model::Model;
 use super::paint::Colours;
 use super::question::{Answer, Effect, Event, Part, PartAnswer, Question, Request};
+
+mod operations;
 
 const NOW: &str = "2026-03-01T12:00:00Z";
 const CLUSTERS: [&str; 9] = ["ap-1", "ap-2", "ap-3", "eu-1", "eu-2", "eu-3", "us-1", "us-2", "us-3"];
@@ -326,6 +329,8 @@ struct Session {
     fleet: Fleet,
     presses: usize,
     copied: Vec<String>,
+    /// The runs that were asked for.
+    runs: Vec<(u64, Box<VerbQuestion>, Box<PlanAnswer>)>,
     has_quit: bool,
 }
 
@@ -333,7 +338,8 @@ impl Session {
     fn start(size: (u16, u16), fleet: Fleet) -> Session {
         let origin = vec!["--hub".to_owned(), "https://hub.example.com".to_owned()];
         let model = Model::new(size, Colours::Sixteen, origin, now());
-        let mut session = Session { model, fleet, presses: 0, copied: Vec::new(), has_quit: false };
+        let mut session =
+            Session { model, fleet, presses: 0, copied: Vec::new(), runs: Vec::new(), has_quit: false };
         session.hear();
         session
     }
@@ -344,6 +350,10 @@ impl Session {
             for effect in self.model.update(event) {
                 match effect {
                     Effect::Ask(request) => events.push_back(self.answered(request)),
+                    Effect::Plan(number, question) => {
+                        events.push_back(Event::Planned(number, self.fleet.plan(&question)));
+                    }
+                    Effect::Run(number, question, plan) => self.runs.push((number, question, plan)),
                     Effect::Copy(text) => self.copied.push(text),
                     Effect::Quit => self.has_quit = true,
                 }

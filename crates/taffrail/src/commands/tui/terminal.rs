@@ -111,6 +111,8 @@ fn act(
     for effect in effects {
         match effect {
             Effect::Ask(request) => feed::ask(hub, request, events),
+            Effect::Plan(number, question) => feed::plan(hub, number, *question, events),
+            Effect::Run(number, question, plan) => feed::run(hub, number, *question, &plan, events),
             Effect::Copy(text) => paper.copy(&text).map_err(|error| cannot_draw(&error))?,
             Effect::Quit => return Ok(true),
         }

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod by_hub;
+pub(crate) mod outcome;
 mod print;
 
 use std::collections::BTreeSet;

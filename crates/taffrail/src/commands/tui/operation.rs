@@ -1,0 +1,343 @@
+//! An operation on an app: its plan, the confirmation, and its results, in place of the rows.
+
+use ratatui_core::style::{Modifier, Style};
+use ratatui_crossterm::crossterm::event::{KeyCode, KeyEvent};
+use taffrail_api::operations::{
+    MOST_UNCOUNTED, OperationEvent, Outcome, PlanAnswer, PlannedItem, VerbQuestion,
+};
+use taffrail_api::question::AppSelection;
+use taffrail_apps::verbs::{DiffLine, Reconcile, Verb};
+use taffrail_apps::{AppRef, Delivery};
+use taffrail_status::Status;
+
+use super::paint::{Colours, Line, glyph};
+use super::question::{AppPlace, Effect};
+use super::words::count;
+use crate::commands::verbs::outcome;
+
+/// How far an item of the plan is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct ItemRun {
+    /// What is done or waited for; empty before it begins.
+    doing: String,
+    outcome: Option<Outcome>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Phase {
+    /// The hub plans the operation.
+    Planning,
+    /// The plan is shown.
+    Planned(Box<PlanAnswer>),
+    /// The plan runs.
+    Running(Box<PlanAnswer>, Vec<ItemRun>),
+    /// The run has ended, or the hub no longer tells of it: then with the reason.
+    Ended(Box<PlanAnswer>, Vec<ItemRun>, Option<String>),
+    /// There is no plan, for this reason.
+    Failed(String),
+}
+
+/// An operation that the user asked for.
+#[derive(Debug)]
+pub(super) struct Operation {
+    /// The number by which answers are known to be for it, in its present form.
+    pub(super) number: u64,
+    app: AppPlace,
+    verb: Verb,
+    is_everywhere: bool,
+    phase: Phase,
+    /// The reason why the plan that was confirmed was not run, beside the new plan.
+    refused: Option<String>,
+    /// The number of apps, as far as it is typed.
+    typed: String,
+    /// The number of lines that are scrolled out at the top.
+    pub(super) top: usize,
+}
+
+/// What a key did to an operation.
+pub(super) enum Pressed {
+    /// The operation goes on, with these effects.
+    Stays(Vec<Effect>),
+    /// The user closed it. A run goes on in the hub.
+    Closes,
+}
+
+impl Operation {
+    /// Begins to plan a verb for an app in its cluster.
+    pub(super) fn begin(number: u64, app: AppPlace, verb: Verb) -> (Operation, Effect) {
+        let mut operation = Operation {
+            number,
+            app,
+            verb,
+            is_everywhere: false,
+            phase: Phase::Planning,
+            refused: None,
+            typed: String::new(),
+            top: 0,
+        };
+        let effect = operation.plan(number);
+        (operation, effect)
+    }
+
+    /// Returns true if the tool of an app takes requests, and its source can be fetched by one.
+    fn has_source(&self) -> bool {
+        let is_flux = matches!(self.app.delivery, Delivery::FluxKustomization | Delivery::FluxHelmRelease);
+        is_flux && matches!(self.verb, Verb::Reconcile(_))
+    }
+
+    fn question(&self) -> VerbQuestion {
+        let full = self.app.full_name();
+        let everywhere = AppPlace { cluster: String::new(), home: None, ..self.app.clone() }.full_name();
+        let name = if self.is_everywhere { everywhere.trim_start_matches('/') } else { &full };
+        let clusters = if self.is_everywhere { Vec::new() } else { vec![self.app.cluster.clone()] };
+        VerbQuestion {
+            verb: self.verb,
+            names: name.parse().into_iter().collect(),
+            selector: None,
+            apps: AppSelection { clusters, ..AppSelection::default() },
+        }
+    }
+
+    fn plan(&mut self, number: u64) -> Effect {
+        (self.number, self.phase, self.top) = (number, Phase::Planning, 0);
+        self.typed.clear();
+        Effect::Plan(number, Box::new(self.question()))
+    }
+
+    /// Takes the plan, or the reason why there is none.
+    pub(super) fn take_plan(&mut self, answer: Result<PlanAnswer, String>) {
+        self.phase = match answer {
+            Ok(answer) => Phase::Planned(Box::new(answer)),
+            Err(why) => Phase::Failed(why),
+        };
+    }
+
+    /// Takes an event of the run.
+    pub(super) fn take_event(&mut self, event: OperationEvent) {
+        let Phase::Running(_, runs) = &mut self.phase else { return };
+        let mut set = |item: usize, doing: &str| {
+            if let Some(run) = runs.get_mut(item) {
+                doing.clone_into(&mut run.doing);
+            }
+        };
+        match event {
+            OperationEvent::Writing { item, .. } => set(item, "writing"),
+            OperationEvent::Written { item, .. } => set(item, "written"),
+            OperationEvent::Waiting { items } => items.iter().for_each(|it| set(it.item, &it.why)),
+            OperationEvent::Ended { item, outcome } => {
+                if let Some(run) = runs.get_mut(item) {
+                    run.outcome = Some(outcome);
+                }
+            }
+            OperationEvent::Started { .. }
+            | OperationEvent::Begins { .. }
+            | OperationEvent::Done
+            | OperationEvent::Alive => {}
+        }
+    }
+
+    /// Takes the end of the run, or the reason why the hub did not begin it, or no longer tells of it. Returns the effect
+    /// that plans it again, if nothing was sent; `number` is then its number.
+    pub(super) fn take_end(&mut self, end: Result<(), String>, number: u64) -> Option<Effect> {
+        let Phase::Running(plan, runs) = std::mem::replace(&mut self.phase, Phase::Planning) else {
+            return None;
+        };
+        let has_begun = runs.iter().any(|run| run.outcome.is_some() || !run.doing.is_empty());
+        match end {
+            Err(why) if !has_begun => {
+                self.refused = Some(why);
+                Some(self.plan(number))
+            }
+            end => {
+                self.phase = Phase::Ended(plan, runs, end.err());
+                None
+            }
+        }
+    }
+
+    /// Returns the number of apps that would be written to; `None` if nothing may be.
+    fn writable(plan: &PlanAnswer) -> Option<usize> {
+        let writes = plan.plan.items.iter().any(|item| !item.writes.is_empty() && item.forbidden.is_none());
+        writes.then(|| plan.plan.apps())
+    }
+
+    /// Takes a key; `number` is that of a new plan or run.
+    pub(super) fn press(&mut self, key: KeyEvent, number: u64) -> Pressed {
+        let stays = |effects| Pressed::Stays(effects);
+        match key.code {
+            KeyCode::Esc => return Pressed::Closes,
+            KeyCode::Char('j') | KeyCode::Down => self.top = self.top.saturating_add(1),
+            KeyCode::Char('k') | KeyCode::Up => self.top = self.top.saturating_sub(1),
+            KeyCode::Char('q') | KeyCode::Enter
+                if matches!(self.phase, Phase::Ended(..) | Phase::Failed(_)) =>
+            {
+                return Pressed::Closes;
+            }
+            KeyCode::Char('a') if matches!(self.phase, Phase::Planned(_) | Phase::Failed(_)) => {
+                self.is_everywhere = !self.is_everywhere;
+                self.refused = None;
+                return stays(vec![self.plan(number)]);
+            }
+            KeyCode::Char('s') if self.has_source() && matches!(self.phase, Phase::Planned(_)) => {
+                if let Verb::Reconcile(how) = self.verb {
+                    self.verb = Verb::Reconcile(Reconcile { with_source: !how.with_source, ..how });
+                }
+                return stays(vec![self.plan(number)]);
+            }
+            KeyCode::Char(digit @ '0'..='9') if self.typed.len() < 6 => self.typed.push(digit),
+            KeyCode::Backspace => drop(self.typed.pop()),
+            KeyCode::Char('y') | KeyCode::Enter => return stays(self.run(key.code, number)),
+            _ => {}
+        }
+        stays(Vec::new())
+    }
+
+    /// Begins the run if the key confirms the plan: `y`, and over ten apps Enter after their number.
+    fn run(&mut self, key: KeyCode, number: u64) -> Vec<Effect> {
+        let question = self.question();
+        let Phase::Planned(plan) = &self.phase else { return Vec::new() };
+        let Some(apps) = Operation::writable(plan) else { return Vec::new() };
+        let is_confirmed = match apps > MOST_UNCOUNTED {
+            true => key == KeyCode::Enter && self.typed == apps.to_string(),
+            false => key == KeyCode::Char('y'),
+        };
+        if !is_confirmed {
+            return Vec::new();
+        }
+        let plan = plan.clone();
+        let runs = vec![ItemRun::default(); plan.plan.items.len()];
+        (self.number, self.refused) = (number, None);
+        self.phase = Phase::Running(plan.clone(), runs);
+        vec![Effect::Run(number, Box::new(question), plan)]
+    }
+
+    /// Returns the lines of the operation, from the sentence on.
+    pub(super) fn lines(&self, colours: Colours) -> Vec<Line> {
+        let strong = Style::new().add_modifier(Modifier::BOLD);
+        let bad = colours.status(Status::Failed);
+        let mut lines = Vec::new();
+        if let Some(why) = &self.refused {
+            lines.push(Line::new().plain(" ").add(format!("Nothing was written: {why}"), bad));
+        }
+        let (plan, runs) = match &self.phase {
+            Phase::Planning => {
+                lines.push(Line::new().plain(" ").add("planning …", colours.muted()));
+                return lines;
+            }
+            Phase::Failed(why) => {
+                lines.push(Line::new().plain(" ").add(why, bad));
+                return lines;
+            }
+            Phase::Planned(plan) => (plan, None),
+            Phase::Running(plan, runs) => (plan, Some(runs)),
+            Phase::Ended(plan, runs, why) => {
+                lines.extend(why.as_ref().map(|why| Line::new().plain(" ").add(why, bad)));
+                (plan, Some(runs))
+            }
+        };
+        for (place, item) in plan.plan.items.iter().enumerate() {
+            let mut head = Line::new().plain(" ").add(&item.cluster, strong);
+            if let Some(run) = runs.and_then(|runs| runs.get(place)) {
+                head = result(head, run, item, colours);
+            }
+            lines.push(head);
+            if item.writes.is_empty() && runs.is_none() {
+                lines.push(Line::new().plain("   ").add(&item.unchanged, colours.muted()));
+            }
+            for write in &item.writes {
+                let name = format!("   {} {}", write.object.kind, write.called());
+                lines.push(Line::new().add(name, colours.muted()));
+                lines.extend(write.lines.iter().map(|line| diff_line(line, colours)));
+            }
+            let warnings = item.forbidden.iter().map(|why| (why, bad));
+            let warnings =
+                warnings.chain(item.warnings.iter().map(|why| (why, colours.status(Status::InProgress))));
+            lines.extend(warnings.map(|(why, style)| Line::new().plain("   ").add(why, style)));
+        }
+        for refused in &plan.plan.refused {
+            let text = format!("{}: {}", refused.target.home, refused.error);
+            lines.push(Line::new().plain(" ").add(text, bad));
+        }
+        lines
+    }
+
+    /// Returns the sentence that says what the operation is.
+    pub(super) fn sentence(&self) -> String {
+        let place = match &self.phase {
+            Phase::Planned(plan) | Phase::Running(plan, _) | Phase::Ended(plan, ..) => {
+                let written = plan.plan.items.iter().filter(|item| !item.writes.is_empty());
+                let mut clusters: Vec<&str> = written.map(|item| item.cluster.as_str()).collect();
+                clusters.sort_unstable();
+                clusters.dedup();
+                match &*clusters {
+                    [] => "nothing would be written".to_owned(),
+                    [one] => format!("in {one}"),
+                    several => format!("in {}", count(several.len(), "cluster")),
+                }
+            }
+            Phase::Planning | Phase::Failed(_) if self.is_everywhere => "in every cluster".to_owned(),
+            Phase::Planning | Phase::Failed(_) => format!("in {}", self.app.cluster),
+        };
+        format!("{} {}: {place}", self.verb.as_str(), self.app.name)
+    }
+
+    /// Returns the keys that act now.
+    pub(super) fn keys(&self) -> String {
+        let where_to = if self.is_everywhere { "a only in its cluster" } else { "a in every cluster" };
+        match &self.phase {
+            Phase::Planning => "Esc cancels".to_owned(),
+            Phase::Failed(_) => format!("Esc closes · {where_to}"),
+            Phase::Running(..) => "Esc closes, and the hub goes on".to_owned(),
+            Phase::Ended(..) => "Esc closes".to_owned(),
+            Phase::Planned(plan) => {
+                let mut keys = match Operation::writable(plan) {
+                    None => vec!["Esc closes".to_owned()],
+                    Some(apps) if apps > MOST_UNCOUNTED => {
+                        vec![format!(
+                            "type {apps} and Enter to {}: {}_ · Esc cancels",
+                            self.verb.as_str(),
+                            self.typed
+                        )]
+                    }
+                    Some(_) => vec![format!("y {}s · Esc cancels", self.verb.as_str())],
+                };
+                keys.push(where_to.to_owned());
+                if self.has_source() {
+                    let is_with = matches!(self.verb, Verb::Reconcile(how) if how.with_source);
+                    keys.push(if is_with { "s without source" } else { "s with source" }.to_owned());
+                }
+                keys.join(" · ")
+            }
+        }
+    }
+}
+
+/// Adds how far an item is to its line.
+fn result(head: Line, run: &ItemRun, item: &PlannedItem<AppRef>, colours: Colours) -> Line {
+    if item.writes.is_empty() {
+        return head.plain("  ").add("nothing to do", colours.muted());
+    }
+    if run.outcome.is_none() {
+        let doing = if run.doing.is_empty() { "waits for its turn" } else { &run.doing };
+        return head.plain("  ").add(doing, colours.muted());
+    }
+    let (word, status, why) = outcome::words(run.outcome.as_ref());
+    let style = colours.status(status);
+    head.plain("  ")
+        .add(glyph(status), style)
+        .plain(" ")
+        .add(word, style)
+        .plain(" ")
+        .add(why, colours.muted())
+}
+
+fn diff_line(line: &DiffLine, colours: Colours) -> Line {
+    let (sign, text, style) = match line {
+        DiffLine::Context(text) => (" ", text, Style::new()),
+        DiffLine::Removed(text) => {
+            ("-", text, colours.status(Status::Failed).remove_modifier(Modifier::BOLD))
+        }
+        DiffLine::Added(text) => ("+", text, colours.status(Status::Current)),
+    };
+    Line::new().plain("   ").add(format!("{sign} {text}"), style)
+}

@@ -1,0 +1,128 @@
+//! Operations on the fake fleet.
+
+use ratatui_crossterm::crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
+use serde_json::{Value, json};
+use taffrail_api::operations::{PlanAnswer, VerbQuestion};
+use taffrail_api::question::AppSelection;
+use taffrail_apps::AppQuery;
+use taffrail_apps::verbs::Verb;
+
+use super::{Event, Fleet, NOW, Session, assert_screen, parsed};
+
+impl Fleet {
+    /// Plans a verb for the apps of a question: a write in each cluster.
+    pub(super) fn plan(&self, question: &VerbQuestion) -> Result<Box<PlanAnswer>, String> {
+        let Some(name) = question.names.first().map(ToString::to_string) else {
+            return Err("no app".to_owned());
+        };
+        let verb = question.verb.as_str();
+        let name = name.rsplit('/').next().unwrap().to_owned();
+        let wanted = &question.apps.clusters;
+        let clusters =
+            self.rows().into_iter().filter(|row| row["name"] == *name).map(|row| row["cluster"].clone());
+        let clusters = clusters
+            .filter(|cluster| wanted.is_empty() || wanted.iter().any(|wanted| *cluster == wanted.as_str()));
+        let lines = match question.verb {
+            Verb::Reconcile(_) => json!([{"context": "metadata:"}, {"context": "  annotations:"},
+                {"added": "    reconcile.fluxcd.io/requestedAt: \"2026-03-01T12:00:00Z\""}]),
+            Verb::Suspend => json!([{"context": "spec:"}, {"added": "  suspend: true"}]),
+            Verb::Resume => {
+                json!([{"context": "spec:"}, {"removed": "  suspend: true"}, {"added": "  suspend: false"}])
+            }
+        };
+        let item = |cluster: Value| {
+            let object = json!({"group": "kustomize.toolkit.fluxcd.io", "kind": "Kustomization", "namespace": "flux-system", "name": name});
+            let write = json!({"object": object,
+                "change": {"patch": {"patch": {"changes": []}}}, "lines": lines});
+            json!({"cluster": cluster, "target": {"home": cluster, "target": cluster, "delivery": "flux-kustomization",
+                "namespace": "flux-system", "name": name}, "writes": [write], "warnings": [], "unchanged": ""})
+        };
+        let items: Vec<Value> = clusters.map(item).collect();
+        let fleet = json!({"now": NOW, "clusters": 9});
+        let plan = json!({"operation": verb, "items": items, "refused": []});
+        let answer = json!({"fleet": fleet, "plannedAt": NOW, "digest": "0", "plan": plan, "errors": []});
+        Ok(Box::new(parsed(answer)))
+    }
+}
+
+#[test]
+fn operations_are_planned_confirmed_and_told() {
+    let open = "g p Enter";
+    assert_screen("operation-planned", &[open, "S"]);
+    assert_screen("operation-everywhere", &[open, "R a s"]);
+    let at = || Session::start((80, 24), Fleet::new(0));
+    let end = |session: &mut Session, item: usize, outcome: Value| {
+        let number = session.runs[0].0;
+        let ended = parsed(json!({"event": "ended", "item": item, "outcome": outcome}));
+        session.happen(Event::Ran(number, Box::new(ended)));
+    };
+    // 8: suspend an app, see it, resume it.
+    let mut task = at();
+    task.press("g p Enter S");
+    task.shows(&["+   suspend: true", "y suspends · Esc cancels · a in every cluster"]);
+    task.press("y");
+    assert_eq!(task.runs.len(), 1);
+    assert_eq!(task.runs[0].1.verb, Verb::Suspend);
+    // A second press writes nothing more.
+    task.press("y Enter");
+    assert_eq!(task.runs.len(), 1);
+    task.shows(&["waits for its turn", "Esc closes, and the hub goes on"]);
+    end(&mut task, 0, json!({"result": "done"}));
+    task.happen(Event::RunEnded(task.runs[0].0, Ok(())));
+    task.shows(&["✓ Done", "Esc closes"]);
+    task.press("Esc");
+    task.shows(&["d Why"]);
+    // 9: reconcile with source in all clusters, and read each result.
+    let mut task = at();
+    task.press("g p Enter R s a");
+    task.shows(&["reconcile", "in 9 clusters", "s without source"]);
+    task.press("y");
+    let how = task.runs[0].1.verb;
+    assert!(matches!(how, Verb::Reconcile(how) if how.with_source), "{how:?}");
+    assert!(task.runs[0].1.apps.clusters.is_empty());
+    end(&mut task, 0, json!({"result": "ready", "afterMillis": 4200, "isOutOfSync": false, "message": ""}));
+    end(&mut task, 1, json!({"result": "failed", "afterMillis": 4200, "why": "the image cannot be pulled"}));
+    task.shows(&["✓ Ready", "✕ Failed the image cannot be pulled", "waits for its turn"]);
+    // 10: cancel one before it is written.
+    let mut task = at();
+    task.press("g p Enter S Enter Esc");
+    assert!(task.runs.is_empty());
+    task.shows(&["d Why"]);
+    // What the hub did not begin is shown again.
+    let mut task = at();
+    task.press("g p Enter S y");
+    let refused = Err("the plan has changed since it was shown, so nothing was sent".to_owned());
+    task.happen(Event::RunEnded(task.runs[0].0, refused));
+    task.shows(&["Nothing was written: the plan has changed", "y suspends"]);
+}
+
+#[test]
+fn over_ten_apps_their_number_is_typed() {
+    let mut session = Session::start((80, 24), Fleet::new(0));
+    session.press("g p Enter S");
+    let Some(operation) = &mut session.model.operation else { panic!("no operation") };
+    let (number, app) = (operation.number, session.fleet.app(0).to_owned());
+    let name: AppQuery = format!("flux-kustomization/flux-system/{app}").parse().unwrap();
+    let question = VerbQuestion {
+        verb: Verb::Suspend,
+        names: vec![name],
+        selector: None,
+        apps: AppSelection::default(),
+    };
+    let mut plan = session.fleet.plan(&question).unwrap();
+    let one = plan.plan.items[0].clone();
+    plan.plan.items = (0..12)
+        .map(|place| {
+            let mut item = one.clone();
+            item.target.name = format!("app-{place}");
+            item
+        })
+        .collect();
+    session.happen(Event::Planned(number, Ok(plan)));
+    session.shows(&["type 12 and Enter to suspend"]);
+    session.press("y Enter 1 1 Enter");
+    assert!(session.runs.is_empty());
+    session.happen(Event::Input(Input::Key(KeyEvent::new(KeyCode::Backspace, KeyModifiers::NONE))));
+    session.press("2 Enter");
+    assert_eq!(session.runs.len(), 1);
+}
