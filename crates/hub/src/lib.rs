@@ -20,4 +20,4 @@ pub use ask::{Ask, AskError, Asking, AskingLogs, LogAnswer, LogBounds};
 pub use clock::{HubClock, HubTime};
 pub use fleet::{Disagreement, FleetError, FleetState, MAX_DISAGREEMENT, Tells};
 pub use index::{AppFilter, FleetIndex, FleetView, GroupBy, InvalidName, NameFilter, PublishedFleet};
-pub use operations::{Operate, OperationRun, Work};
+pub use operations::{MAX_ITEMS, Operate, OperationRun, UncertainWrite, Work};

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
+use taffrail_api::ObjectActionList;
 use taffrail_api::operations::{
-    MOST_UNCOUNTED, OperationEvent, OperationId, OperationRecord, Outcome, PlanAnswer, PlannedWrite,
-    RunRequest, VerbQuestion, WriteTrace,
+    ActionQuestion, MOST_UNCOUNTED, OperationEvent, OperationId, OperationQuestion, OperationRecord,
+    OperationTarget, Outcome, PlanAnswer, PlannedWrite, RecordedItem, RecordedWrite, RunRequest, WriteTrace,
 };
 use taffrail_api::report::AppId;
 use tokio::sync::{Semaphore, mpsc, watch};
-use tokio::time::Instant;
 
 use crate::ask::AskError;
 use crate::index::FleetIndex;
@@ -24,10 +24,10 @@ use crate::store::{OperationQuery, SavedOperation, Store};
 const MAX_RUNNING: usize = 32;
 
 /// Maximum number of operations that are kept in memory after their end; the store keeps the others.
-const MAX_KEPT: usize = 256;
+const MAX_KEPT: usize = 64;
 
-/// Maximum number of apps of one operation; the hub refuses one with more.
-pub(crate) const MAX_APPS: usize = 500;
+/// Maximum number of apps or objects of one operation; the hub refuses one with more.
+pub const MAX_ITEMS: usize = 500;
 
 /// The greatest age of a plan that is run: its writes contain its time.
 const MAX_AGE: SignedDuration = SignedDuration::from_mins(15);
@@ -38,6 +38,9 @@ const SAVING: Duration = Duration::from_millis(500);
 /// The interval, and the number of times, in which the writes of an interrupted run are looked for.
 const LOOKS: (Duration, usize) = (Duration::from_secs(15), 20);
 
+/// The interval, and the number of times, in which the end of a run is saved that could not be.
+const SAVED_LATER: (Duration, usize) = (Duration::from_secs(10), 360);
+
 /// The time that one look for writes takes at most.
 const LOOK: Duration = Duration::from_secs(10);
 
@@ -46,20 +49,41 @@ const LOOK: Duration = Duration::from_secs(10);
 pub trait Operate: Send + Sync {
     /// Returns a future that plans an operation within `patience`, and asks the API servers whether they would allow its
     /// writes. Nothing is written.
-    fn plan(&self, question: VerbQuestion, patience: Duration)
-    -> BoxFuture<'_, Result<PlanAnswer, AskError>>;
+    fn plan(
+        &self,
+        question: OperationQuestion,
+        patience: Duration,
+    ) -> BoxFuture<'_, Result<PlanAnswer, AskError>>;
+
+    /// Returns a future that lists within `patience` the actions that an object has; the action of the question does not
+    /// matter.
+    fn actions(
+        &self,
+        question: ActionQuestion,
+        patience: Duration,
+    ) -> BoxFuture<'_, Result<ObjectActionList, AskError>>;
 
     /// Returns a future that plans an operation as it was planned at the time that the request tells, and prepares to
     /// run it. Nothing is written before the [work](OperationRun::work) begins.
     fn prepare(&self, request: RunRequest) -> BoxFuture<'_, Result<OperationRun, AskError>>;
 
-    /// Returns a future that looks within `patience` for what writes to clusters, each with the name of its cluster,
-    /// left: what the object of each tells, and the reason if it tells nothing.
+    /// Returns a future that looks within `patience` for what writes left: what the object of each tells, and the reason if it tells nothing.
     fn trace(
         &self,
-        writes: Vec<(String, PlannedWrite)>,
+        writes: Vec<UncertainWrite>,
         patience: Duration,
     ) -> BoxFuture<'_, Vec<(WriteTrace, String)>>;
+}
+
+/// A write whose result is not known.
+#[derive(Debug, Clone)]
+pub struct UncertainWrite {
+    /// The name of the cluster.
+    pub cluster: String,
+    /// The write.
+    pub write: PlannedWrite,
+    /// The time at which it was planned.
+    pub since: Timestamp,
 }
 
 /// The work of an operation: sends its writes, and the events of the run, until it ends.
@@ -92,10 +116,10 @@ pub(crate) enum RunError {
     #[error("the plan is older than 15 minutes, so nothing was sent")]
     Old,
     /// The number of apps was not confirmed; holds it.
-    #[error("the operation writes to {0} apps, and their number was not confirmed")]
+    #[error("the operation writes to {0} apps or objects, and their number was not confirmed")]
     NotCounted(usize),
     /// The operation has too many apps; holds their number.
-    #[error("the operation has {0} apps; one operation has at most {MAX_APPS}")]
+    #[error("the operation has {0} apps or objects; one operation has at most {MAX_ITEMS}")]
     TooMany(usize),
     /// Another run with the identifier was asked for.
     #[error("another operation has this identifier")]
@@ -137,7 +161,7 @@ enum RunState {
 #[derive(Debug)]
 struct Progress {
     record: OperationRecord,
-    apps: Vec<AppId>,
+    apps: Vec<Option<AppId>>,
     /// The events so far, without those about waiting.
     events: Vec<OperationEvent>,
     /// The last event about waiting.
@@ -194,6 +218,16 @@ impl Run {
                 Some(SavedOperation { record: progress.record.clone(), apps: progress.apps.clone() })
             }
             RunState::Preparing | RunState::Refused(_) => None,
+        }
+    }
+
+    /// Returns the number of items with a result.
+    fn results(&self) -> usize {
+        match &*self.state() {
+            RunState::Begun(progress) => {
+                progress.record.items.iter().filter(|item| item.outcome.is_some()).count()
+            }
+            RunState::Preparing | RunState::Refused(_) => 0,
         }
     }
 
@@ -258,6 +292,12 @@ impl Operations {
         self.index.clock().time().now
     }
 
+    /// Returns the record of a run in memory that has begun.
+    pub(crate) fn record(&self, id: &OperationId) -> Option<OperationRecord> {
+        let run = self.runs().get(id).cloned();
+        run?.record()
+    }
+
     /// Returns the runs in memory that have begun, the latest first.
     pub(crate) fn records(&self) -> Vec<OperationRecord> {
         let mut records: Vec<_> = self.runs().values().filter_map(|run| run.record()).collect();
@@ -285,10 +325,17 @@ impl Operations {
         forget_oldest(&mut runs);
         drop(runs);
         let (operations, started) = (Arc::clone(self), Arc::clone(&run));
-        // Who asked may be gone before the end.
-        tokio::spawn(
-            async move { operations.run(&started, request, by, &*operator, store.as_deref()).await },
-        );
+        let running = {
+            let run = Arc::clone(&run);
+            // Who asked may be gone before the end.
+            tokio::spawn(async move { operations.run(&run, request, by, &*operator, store.as_deref()).await })
+        };
+        tokio::spawn(async move {
+            // A task that failed before the run began has sent nothing.
+            if running.await.is_err() && matches!(&*started.state(), RunState::Preparing) {
+                started.set(RunState::Refused(Arc::new(RunError::Ask(AskError::Ended))));
+            }
+        });
         run
     }
 
@@ -348,8 +395,8 @@ impl Operations {
         if answer.digest != request.digest {
             return Err(RunError::Changed);
         }
-        let apps = answer.plan.apps();
-        if answer.plan.items.len() > MAX_APPS {
+        let apps = answer.plan.targets();
+        if answer.plan.items.len() > MAX_ITEMS {
             return Err(RunError::TooMany(answer.plan.items.len()));
         }
         if apps > MOST_UNCOUNTED && request.confirmed != Some(apps) {
@@ -373,7 +420,12 @@ impl Operations {
             let cluster = view.called(home).next().and_then(|place| fleet.cluster(place));
             cluster.map_or_else(|| taffrail_apps::ClusterId(home.to_owned()), |cluster| cluster.id.clone())
         };
-        let apps = record.items.iter().map(|item| AppId::new(identity(&item.app.home), &item.app)).collect();
+        let app = |item: &RecordedItem| match &item.target {
+            OperationTarget::App(app) => Some(AppId::new(identity(&app.home), app)),
+            // An object may be of several apps, or of none.
+            OperationTarget::Object(_) => None,
+        };
+        let apps = record.items.iter().map(app).collect();
         Progress { events: record.events(), record, apps, waiting: None }
     }
 
@@ -384,64 +436,104 @@ impl Operations {
         mut events: mpsc::UnboundedReceiver<OperationEvent>,
         store: Option<&dyn Store>,
     ) {
-        let mut saved = Instant::now();
-        while let Some(event) = events.recv().await {
-            let is_result = matches!(event, OperationEvent::Ended { .. });
-            run.note(event);
-            if let (true, Some(store), Some(operation)) =
-                (is_result && saved.elapsed() > SAVING, store, run.saved())
-            {
+        let taking = async {
+            while let Some(event) = events.recv().await {
+                run.note(event);
+            }
+        };
+        let saving = async {
+            let Some(store) = store else { return std::future::pending().await };
+            let mut saved = 0;
+            loop {
+                tokio::time::sleep(SAVING).await;
+                let results = run.results();
                 // The end is saved again.
-                let _ = store.save_operation(operation).await;
-                saved = Instant::now();
+                if results != saved
+                    && let Some(operation) = run.saved()
+                    && store.save_operation(operation).await.is_ok()
+                {
+                    saved = results;
+                }
+            }
+        };
+        tokio::select! {
+            () = taking => {}
+            () = saving => {}
+        }
+    }
+
+    /// Ends a run: looks for the writes of items without a result, saves the record, and tells the end.
+    async fn end(&self, run: &Run, operator: &dyn Operate, store: Option<&dyn Store>) {
+        self.look_for_writes(run, operator).await;
+        if let RunState::Begun(progress) = &mut *run.state() {
+            progress.record.ended = Some(self.now());
+        }
+        let save = async || match (store, run.saved()) {
+            (Some(store), Some(operation)) => store.save_operation(operation).await.is_ok(),
+            _ => true,
+        };
+        let is_saved = save().await;
+        run.note(OperationEvent::Done);
+        if !is_saved {
+            // The disk may have room again later. What is never saved is looked for at the next start.
+            let (every, most) = SAVED_LATER;
+            for _ in 0..most {
+                tokio::time::sleep(every).await;
+                if save().await {
+                    return;
+                }
             }
         }
     }
 
-    /// Ends a run: looks for the writes of items without a result, and saves the record.
-    async fn end(&self, run: &Run, operator: &dyn Operate, store: Option<&dyn Store>) {
+    /// Looks for the writes of items without a result, until their objects can be read.
+    async fn look_for_writes(&self, run: &Run, operator: &dyn Operate) {
         let (every, most) = LOOKS;
         for look in 1..=most {
             let Some(record) = run.record() else { return };
             let open = record.items.iter().enumerate().filter(|(_, item)| item.outcome.is_none());
-            let open: Vec<(usize, String, Vec<PlannedWrite>)> = open
-                .map(|(place, item)| {
-                    let writes = item.writes.iter().map(|recorded| recorded.write.clone()).collect();
-                    (place, item.app.home.clone(), writes)
-                })
-                .collect();
-            if open.is_empty() {
-                break;
+            let open: Vec<(usize, &RecordedItem)> = open.collect();
+            let uncertain = |item: &RecordedItem| {
+                let cluster = item.cluster.clone();
+                let since = record.planned_at;
+                let write = move |it: &RecordedWrite| UncertainWrite {
+                    cluster: cluster.clone(),
+                    write: it.write.clone(),
+                    since,
+                };
+                item.writes.iter().map(write).collect::<Vec<_>>()
+            };
+            let wanted: Vec<UncertainWrite> = open.iter().flat_map(|(_, item)| uncertain(item)).collect();
+            let mut traces = match wanted.is_empty() {
+                true => Vec::new(),
+                false => operator.trace(wanted, LOOK).await,
             }
-            let wanted = open
-                .iter()
-                .flat_map(|(_, home, writes)| writes.iter().map(move |write| (home.clone(), write.clone())));
-            let mut traces = operator.trace(wanted.collect(), LOOK).await.into_iter();
-            for (item, _, writes) in open {
-                let own: Vec<(WriteTrace, String)> = traces.by_ref().take(writes.len()).collect();
-                let is_unread = own.iter().any(|(trace, _)| *trace == WriteTrace::Unknown);
-                if !is_unread || look == most {
-                    run.note(OperationEvent::Ended { item, outcome: interrupted(&own, record.dry_run) });
+            .into_iter();
+            let mut is_unread = false;
+            for (place, item) in open {
+                let own: Vec<(WriteTrace, String)> = traces.by_ref().take(item.writes.len()).collect();
+                let is_open = own.iter().any(|(trace, _)| *trace == WriteTrace::Unread);
+                if !is_open || look == most {
+                    let outcome = interrupted(&own, record.dry_run);
+                    run.note(OperationEvent::Ended { item: place, outcome });
                 }
+                is_unread |= is_open;
             }
-            if run.record().is_some_and(|record| record.items.iter().any(|item| item.outcome.is_none())) {
-                tokio::time::sleep(every).await;
+            if !is_unread {
+                return;
             }
+            tokio::time::sleep(every).await;
         }
-        run.note(OperationEvent::Done);
-        if let RunState::Begun(progress) = &mut *run.state() {
-            progress.record.ended = Some(self.now());
-        }
-        if let (Some(store), Some(operation)) = (store, run.saved()) {
-            // What could not be saved is looked for at the next start.
-            let _ = store.save_operation(operation).await;
-        }
-        run.changed.send_modify(|count| *count += 1);
     }
 
     /// Looks for what the writes of runs left that an earlier process of the hub did not end.
     pub(crate) async fn recover(self: &Arc<Self>, operator: &Arc<dyn Operate>, store: &Arc<dyn Store>) {
-        let Ok(records) = store.operations(OperationQuery::Running).await else { return };
+        let records = loop {
+            match store.operations(OperationQuery::Running).await {
+                Ok(records) => break records,
+                Err(_) => tokio::time::sleep(LOOKS.0).await,
+            }
+        };
         for record in records {
             let id = record.id.clone();
             let run = Run::new(RunState::Begun(Box::new(self.progress(record))));
@@ -471,7 +563,7 @@ fn forget_oldest(runs: &mut BTreeMap<OperationId, Arc<Run>>) {
 /// Returns the result of an item that a hub did not end, from what was found of its writes.
 fn interrupted(traces: &[(WriteTrace, String)], is_dry: bool) -> Outcome {
     let all = |wanted: WriteTrace| traces.iter().all(|(trace, _)| *trace == wanted);
-    let unknown = traces.iter().find(|(trace, _)| *trace == WriteTrace::Unknown);
+    let unknown = traces.iter().find(|(trace, _)| matches!(trace, WriteTrace::Unknown | WriteTrace::Unread));
     let (trace, found) = if traces.is_empty() {
         return Outcome::Unchanged;
     } else if is_dry {
@@ -485,5 +577,5 @@ fn interrupted(traces: &[(WriteTrace, String)], is_dry: bool) -> Outcome {
     } else {
         (WriteTrace::Unknown, "some objects have their change, others do not".to_owned())
     };
-    Outcome::Interrupted { trace, why: format!("the hub ended before it knew the result; {found}") }
+    Outcome::Interrupted { trace, why: format!("the hub did not learn the result; {found}") }
 }

@@ -50,6 +50,15 @@ impl ObjectArg {
             ObjectArg::Named { .. } => None,
         }
     }
+
+    /// Returns the text from which the name can be parsed again.
+    pub fn to_arg(&self) -> String {
+        match self {
+            ObjectArg::Key { cluster: Some(cluster), key } => format!("{cluster}/{key}"),
+            ObjectArg::Key { cluster: None, key } => key.to_string(),
+            ObjectArg::Named { kind, name } => format!("{kind}/{name}"),
+        }
+    }
 }
 
 impl FromStr for ObjectArg {

@@ -1,5 +1,45 @@
 // Generated from docs/openapi.json by scripts/types.mjs. Do not edit.
 
+/** A parameter of an action. */
+export type ActionParameter = {
+  /** The default for a user interface; empty if the script does not state it. */
+  default?: string;
+  /** The name of the parameter. */
+  name: string;
+  /** The type of the value; empty if the script does not state it. */
+  type?: string;
+  /** The current value; empty if the script does not state it. */
+  value?: string;
+};
+
+/** The question of an action: its name, and the object on which it is run. */
+export type ActionQuestion = {
+  /** The name of the action, as the list of the object's actions has it. */
+  action: string;
+  /** True to run the action on all objects of the kind and name, in every namespace. */
+  allNamespaces?: boolean;
+  /** The kinds, as `Kind` or `Kind.group`, that a script of a cluster may create although they may run code or grant rights. */
+  allowCreate?: string[];
+  /** The namespace of an object named by kind and name; `null` for that of the context. */
+  namespace?: string | null;
+  /** The object, in each cluster that has it: `KIND/NAME` or `[CLUSTER/]group/Kind/namespace/name`. */
+  object: string;
+  /** The values of the action's parameters; those that are not given have their defaults. */
+  parameters?: Record<string, string>;
+};
+
+/** The object to which an action is applied. */
+export type ActionTarget = {
+  /** The name of the cluster. */
+  cluster: string;
+  /** The object. */
+  object: ObjectKey;
+  /** The origin of the script: `user`, `cluster` or `taffrail`; left out if the action was refused. */
+  origin?: string | null;
+  /** The ConfigMap that contains the script, such as `ConfigMap argocd/argocd-cm`; left out unless it is a script of the cluster. */
+  scriptOf?: string | null;
+};
+
 /** The state of an answer. */
 export type AnswerState = "complete" | "stale" | "partial" | "loading";
 
@@ -486,18 +526,8 @@ export type CauseStep = {
   status: Status;
 };
 
-/** The change of one field: its path, and its values before and after. */
-export type Change = {
-  /** The new value; left out to remove the field. */
-  after?: unknown;
-  /** The current value; left out if the field is missing. */
-  before?: unknown;
-  /** The keys from the root of the object to the field. */
-  path: string[];
-};
-
 /** A change of an object. */
-export type Change2 = {
+export type Change = {
   /** The field manager that made the change; `None` if managed fields do not tell it. */
   by?: string | null;
   /** The name of the container if an image changed. */
@@ -791,7 +821,7 @@ export type Explanation = ({
   /** The cause chain, from the object to the root cause; empty if `health` is Ready. */
   chain: CauseStep[];
   /** The last changes in the hour before the app or object became unhealthy, at most three, the latest first. */
-  changed?: Change2[];
+  changed?: Change[];
   /** For a named object: the first app that it declares; left out if it declares none. */
   declares?: AppOfHome | null;
   /** For a named app that is green: the findings of `trust` of high severity, or about changes by hand, in which the tool and the objects disagree; without those that a problem of the app tells already. */
@@ -805,7 +835,7 @@ export type Explanation = ({
   /** The cluster that declares the app; left out if it is the one that holds the app's objects. */
   home?: string | null;
   /** For a named object: the last change of it, or of its top controller, by each field manager, labels and annotations included, at most five: those without a time first, then the latest. */
-  lastChanged?: Change2[];
+  lastChanged?: Change[];
   /** For a named object: the apps that list it or the nearest of its controllers, but whose marks it does not carry. */
   listedBy?: AppOfHome[];
   /** With `--logs`, the last lines of the container with the worst status in the Pods of the cause, or the reason why they could not be read; left out if there are no Pods, or the Pods could not be read. */
@@ -830,6 +860,16 @@ export type Explanation = ({
   sync?: SyncState | null;
   /** The objects that Argo CD reports as not synced; empty for other tools, which report no single objects. */
   unsynced?: ObjectSync[];
+};
+
+/** The change of one field: its path, and its values before and after. */
+export type FieldChange = {
+  /** The new value; left out to remove the field. */
+  after?: unknown;
+  /** The current value; left out if the field is missing. */
+  before?: unknown;
+  /** The keys from the root of the object to the field. */
+  path: string[];
 };
 
 /** The conditions that a row must meet; the default matches everything. */
@@ -1283,6 +1323,36 @@ export type NotLiveRow = {
 /** The state of a watched scope that is not live. */
 export type NotLiveState = "CatchingUp" | "Forbidden" | "Broken" | "Absent";
 
+/** The answer of a command that lists rows of one kind. */
+export type ObjectActionList = {
+  apiVersion: "cli.taffrail.dev/v1alpha1";
+  /** Failures to read, invalid declarations, objects claimed twice, and limits that were exceeded. */
+  errors: ErrorRow[];
+  /** The rows of the answer. */
+  items: ObjectActionRow[];
+  kind: "ObjectActionList";
+};
+
+/** An action that a script offers for an object in one cluster. */
+export type ObjectActionRow = {
+  /** Name of the cluster that has the object. */
+  cluster: string;
+  /** True if the script reports that the action does not apply to the object in its present state. */
+  disabled: boolean;
+  /** The name of the action for people; empty if the script gives none. */
+  displayName?: string;
+  /** The CSS class of the icon in Argo CD's pages; empty if the script gives none. */
+  iconClass?: string;
+  /** The name by which users call the action. */
+  name: string;
+  /** The object that the action would change. */
+  object: ObjectKey;
+  /** The origin of the action's script: `user`, `cluster` or `shipped`. */
+  origin: string;
+  /** The parameters of the action. */
+  parameters: ActionParameter[];
+};
+
 /** The key of one object within a cluster: API group, kind, namespace and name. The API serves an object in several versions; it stays one object, so a key has no version. */
 export type ObjectKey = {
   /** API group; empty for the core group. */
@@ -1364,6 +1434,12 @@ export type OperationEvent = {
   /** The result of the item. */
   outcome: Outcome;
 } | {
+  event: "refused";
+  /** The next step for the user; `null` if there is nothing to suggest. */
+  hint: string | null;
+  /** The reason, for people. */
+  message: string;
+} | {
   event: "done";
 } | {
   event: "alive";
@@ -1392,6 +1468,9 @@ export type OperationPlan = {
   refused: RefusedItem[];
 };
 
+/** The question of an operation: a verb for apps, or an action on an object. */
+export type OperationQuestion = VerbQuestion | ActionQuestion;
+
 /** A run of an operation, as a hub records it: who asked for it, what was written, and the results. */
 export type OperationRecord = {
   /** The time at which it began. */
@@ -1406,11 +1485,16 @@ export type OperationRecord = {
   ended?: string | null;
   /** The identifier of the run. */
   id: OperationId;
-  /** The apps of its plan. */
+  /** The apps or objects of its plan. */
   items: RecordedItem[];
-  /** The name of the operation: `reconcile`, `suspend` or `resume`. */
+  /** The name of the operation: `reconcile`, `suspend`, `resume`, or that of an action. */
   operation: string;
+  /** The time at which it was planned, which its writes may contain. */
+  plannedAt: string;
 };
+
+/** The app or object to which an operation is applied. */
+export type OperationTarget = AppRef | ActionTarget;
 
 /** A declared object that is not Ready. */
 export type OtherObject = {
@@ -1598,14 +1682,14 @@ export type Patch = {
   /** The resource version that the object must still have when the patch is applied; left out for any. */
   basedOn?: string | null;
   /** The changed fields, sorted by their paths. */
-  changes: Change[];
+  changes: FieldChange[];
 };
 
-/** The plan of a verb, as a hub answers with it. */
+/** The plan of an operation, as a hub answers with it. */
 export type PlanAnswer = {
   /** The digest of the plan. */
   digest: PlanDigest;
-  /** The errors that concern the apps of the plan. */
+  /** The errors that concern the apps of the plan, or the clusters in which its object was looked for. */
   errors: AppError[];
   /** Facts about the fleet from which the plan was made. */
   fleet: FleetFacts;
@@ -1640,7 +1724,7 @@ export type PlannedItem = {
   /** The reason why the API server would refuse a write, as it says if it is asked; left out if it would not, and if it was not asked or did not answer. */
   forbidden?: string | null;
   /** The app or object that the operation is applied to. */
-  target: AppRef;
+  target: OperationTarget;
   /** The reason why there is nothing to do, if `writes` is empty. */
   unchanged: string;
   /** Warnings for the user, such as that another tool may revert the change; empty if there are none. */
@@ -1825,12 +1909,14 @@ export type ReconciliationDetails = {
   sources: ReconciledRow[];
 };
 
-/** The part of a recorded operation that concerns one app. */
+/** The part of a recorded operation that concerns one app or object. */
 export type RecordedItem = {
-  /** The app. */
-  app: AppRef;
+  /** The cluster that is written to. */
+  cluster: string;
   /** The result; left out while it is not known. */
   outcome?: Outcome | null;
+  /** The app or object. */
+  target: OperationTarget;
   /** The writes, in order. */
   writes: RecordedWrite[];
 };
@@ -1848,7 +1934,7 @@ export type RefusedItem = {
   /** The reason. */
   error: OperationError;
   /** The app or object. */
-  target: AppRef;
+  target: OperationTarget;
 };
 
 /** The relation of a node to its parent. */
@@ -1916,7 +2002,7 @@ export type RowSelection = {
 
 /** The request to run a plan that a hub answered with. */
 export type RunRequest = {
-  /** The number of different apps with a write, which must be confirmed if there are more than ten; `null` if it is not. */
+  /** The number of different apps or objects with a write, which must be confirmed if there are more than ten; `null` if it is not. */
   confirmed?: number | null;
   /** The digest of the plan that was shown: if the plan is another by now, nothing is written. */
   digest: PlanDigest;
@@ -1927,8 +2013,8 @@ export type RunRequest = {
   /** The time at which the plan was made, as its answer says. */
   plannedAt: string;
   /** The question of the plan. */
-  question: VerbQuestion;
-  /** The time for the whole run in milliseconds; at most ten minutes. */
+  question: OperationQuestion;
+  /** The time for the whole run in milliseconds; at most an hour. */
   timeoutMillis: number;
   /** True to wait until the tools have handled the requests and the apps are ready or have failed. */
   waits?: boolean;
@@ -2329,8 +2415,8 @@ export type WaitingItem = {
   why: string;
 };
 
-/** How far a write came. */
+/** The progress of a write. */
 export type WriteState = "planned" | "sent" | "accepted" | "stored";
 
-/** What an object tells of a write whose answer is not known. */
-export type WriteTrace = "made" | "notMade" | "unknown";
+/** The evidence that an object has of a write whose answer is not known. */
+export type WriteTrace = "made" | "notMade" | "unknown" | "unread";

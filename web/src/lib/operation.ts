@@ -1,7 +1,7 @@
 // Plans operations and follows their runs. A run has an identifier, so that a lost connection can be opened again and
 // nothing is written twice.
 import { hub, HubError } from "../api/client";
-import type { OperationEvent, Outcome, PlanAnswer, Verb, VerbQuestion } from "../api/types";
+import type { OperationEvent, OperationQuestion, Outcome, PlanAnswer, Verb } from "../api/types";
 
 /** How far an item of a run is. */
 export interface ItemRun {
@@ -10,7 +10,8 @@ export interface ItemRun {
   outcome: Outcome | undefined;
 }
 
-const REOPENED = 20;
+/** The number of connections without news after which no other one is opened. */
+const LOST = 20;
 /** The time for a run, as the commands have it. */
 const TIMEOUT_MILLIS = 300_000;
 
@@ -18,30 +19,33 @@ const TIMEOUT_MILLIS = 300_000;
 export const newRunId = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** Runs a plan under the identifier `id`, and calls `take` with the state of each item as it changes. */
-export async function runPlan(id: string, question: VerbQuestion, plan: PlanAnswer, confirmed: number, take: (item: number, run: Partial<ItemRun>) => void) {
+export async function runPlan(id: string, question: OperationQuestion, plan: PlanAnswer, confirmed: number, take: (item: number, run: Partial<ItemRun>) => void) {
   const request = { id, question, plannedAt: plan.plannedAt, digest: plan.digest, confirmed, dryRun: false, waits: true, timeoutMillis: TIMEOUT_MILLIS };
-  let hasBegun = false;
   let isDone = false;
+  let refusal: HubError | undefined;
+  let lost = 0;
   function note(event: OperationEvent) {
-    hasBegun = true;
+    lost = 0;
     switch (event.event) {
       case "writing": return take(event.item, { doing: "Writing" });
       case "written": return take(event.item, { doing: event.isStored ? "Written" : "Accepted" });
       case "waiting": return event.items.forEach(({ item, why }) => take(item, { doing: why }));
       case "ended": return take(event.item, { outcome: event.outcome });
+      case "refused": refusal = new HubError(409, event.message, event.hint ?? undefined); return;
       case "done": isDone = true;
     }
   }
-  for (let opened = 0; ; opened += 1) {
+  for (let isFirst = true; ; isFirst = false) {
     try {
       await hub.run(request, note);
-      if (isDone) return;
     } catch (error) {
-      // What is refused was not begun; else the run goes on without this page.
-      const isLost = error instanceof HubError && error.status === 0;
-      if (!isLost && !hasBegun) throw error;
+      // A refusal of the first request: nothing was sent. Any other: the run goes on without this page.
+      if (isFirst && error instanceof HubError && error.status > 0) throw error;
     }
-    if (opened === REOPENED) throw new HubError(0, "The hub no longer tells of the operation, which may go on.", "Its result is in the history of the app.");
+    if (isDone) return;
+    if (refusal) throw refusal;
+    if (lost === LOST) throw new HubError(0, "The hub no longer tells of the operation, which may go on.");
+    lost += 1;
     await new Promise((resolve) => setTimeout(resolve, 1000));
   }
 }
@@ -89,6 +93,6 @@ export function outcomeWords(outcome: Outcome, verb: string): { text: string; wh
     case "unobservable": return { text: `${done}; whether it is ready is not known`, why: outcome.why, isGood: undefined };
     case "timedOut": return { text: "Not ready in time", why: outcome.why, isGood: undefined };
     case "error": return { text: "Error", why: outcome.error.message + (outcome.error.hint ? ` (${outcome.error.hint})` : ""), isGood: false };
-    case "interrupted": return { text: { made: "Written; its result is not known", notMade: "Not written", unknown: "Not known" }[outcome.trace], why: outcome.why, isGood: undefined };
+    case "interrupted": return { text: { made: "Written; its result is not known", notMade: "The change is not there", unknown: "Not known", unread: "Not known" }[outcome.trace], why: outcome.why, isGood: undefined };
   }
 }

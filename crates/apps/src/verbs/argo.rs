@@ -10,7 +10,7 @@ use super::{Patch, Plan, Progress, Refusal, Step, StepSign, Verb, by_whom, comma
 use crate::app::App;
 use crate::delivery::argo::{SKIP, SUSPENDED, is_kept_off};
 
-const REFRESH: &str = "argocd.argoproj.io/refresh";
+pub(super) const REFRESH: &str = "argocd.argoproj.io/refresh";
 const AUTOMATED: [&str; 3] = ["spec", "syncPolicy", "automated"];
 const ENABLED: [&str; 4] = ["spec", "syncPolicy", "automated", "enabled"];
 

@@ -244,6 +244,10 @@ pub fn plan(
         _ => flux::plan(app, verb, home, &observed, &requested)?,
     };
     if !matches!(verb, Verb::Reconcile(_)) {
+        for step in &mut plan.steps {
+            // What another client has changed since it was read is not overwritten.
+            step.patch = step.patch.clone().based_on(&observed.object);
+        }
         for step in &plan.steps {
             let fields = step
                 .patch

@@ -1,15 +1,20 @@
 //! Patches of an object: as JSON for the API server, and as a diff for people.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use taffrail_object::Object;
 use taffrail_object::json::TooDeep;
 
-use super::tree;
+use super::{argo, tree};
+use crate::delivery::writers;
+
+/// The field manager that Taffrail writes as.
+const FIELD_MANAGER: &str = "taffrail";
 
 /// The change of one field: its path, and its values before and after.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename = "FieldChange"))]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
     /// The keys from the root of the object to the field.
@@ -45,6 +50,14 @@ pub enum DiffLine {
     Removed(String),
     /// An added value.
     Added(String),
+}
+
+impl Change {
+    /// Returns true if the delivery tool removes the field once it has handled it: a request to Argo CD.
+    fn is_taken_back(&self) -> bool {
+        let path: Vec<&str> = self.path.iter().map(String::as_str).collect();
+        matches!(&*path, ["metadata", "annotations", argo::REFRESH] | ["operation", ..])
+    }
 }
 
 impl Patch {
@@ -140,12 +153,37 @@ impl Patch {
         self.changes.iter().filter(|change| !kept(change)).map(|change| change.path.join(".")).collect()
     }
 
-    /// Returns true if each changed field of `object` has the value that it had before the patch.
-    pub fn is_unmade(&self, object: &Object<'_>) -> bool {
-        self.changes.iter().all(|change| {
+    /// Returns true if `object` shows that Taffrail has made this patch, which was planned at `planned_at`, false if it
+    /// shows that the object does not have the patch, and `None` if it shows neither.
+    ///
+    /// A field with the patched value proves it if the value is the time of the plan, or if the managed fields name
+    /// Taffrail as its writer: the field had another value when the patch was planned, and who changes a value takes the
+    /// field from all who wrote it before. Otherwise another client may have set it. Fields that a tool removes once it
+    /// has handled them prove nothing when they are missing.
+    pub fn found_in(&self, object: &Object<'_>, planned_at: Timestamp) -> Option<bool> {
+        let value = |change: &Change| {
             let path: Vec<&str> = change.path.iter().map(String::as_str).collect();
-            is_same(&tree(object, &path).unwrap_or_default(), &change.before.clone().unwrap_or_default())
-        })
+            tree(object, &path).unwrap_or_default()
+        };
+        let has = |change: &Change, wanted: &Option<Value>| {
+            is_same(&value(change), &wanted.clone().unwrap_or_default())
+        };
+        let unique = planned_at.to_string();
+        let is_own = |after: &Value, change: &Change| {
+            let path: Vec<&str> = change.path.iter().map(String::as_str).collect();
+            after.as_str() == Some(&unique)
+                || writers(object, &path).iter().any(|writer| writer.manager == FIELD_MANAGER)
+        };
+        let lasting = || self.changes.iter().filter(|change| !change.is_taken_back());
+        let is_there = |change: &Change| has(change, &change.after);
+        let proves = |change: &Change| {
+            is_there(change) && change.after.as_ref().is_some_and(|after| is_own(after, change))
+        };
+        if lasting().all(is_there) && self.changes.iter().any(proves) {
+            return Some(true);
+        }
+        let is_as_before = lasting().next().is_some() && lasting().all(|change| has(change, &change.before));
+        is_as_before.then_some(false)
     }
 
     /// Returns the changed fields and their parents as YAML, line by line. Of a changed list, the items that are equal

@@ -184,15 +184,21 @@ impl Access {
         }
     }
 
-    /// Returns the name of the token with which an admitted request was sent; `None` for the token of this run.
-    pub(super) fn name(&self, parts: &Parts, now: Timestamp) -> Option<String> {
-        let hash = match bearer(&parts.headers).ok()? {
-            Some(token) => TokenHash::of(token),
-            None => self.session_token(&parts.headers)??,
+    /// Returns the name of the token with which an admitted request was sent; `None` for the token of this run. Refuses
+    /// (401) a request whose token is not valid at `now` any more.
+    pub(super) fn name(&self, parts: &Parts, now: Timestamp) -> Result<Option<String>, Refusal> {
+        let hash = match bearer(&parts.headers)? {
+            Some(token) => Some(TokenHash::of(token)),
+            None => self.session_token(&parts.headers).flatten(),
         };
+        let gone = || Refusal::unauthorized("the access token is unknown or has expired");
+        let hash = hash.ok_or_else(gone)?;
+        if self.run == Some(hash) {
+            return Ok(None);
+        }
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
         let is_meant = |record: &&TokenRecord| record.hash == hash && record.is_valid(now);
-        tokens.iter().find(is_meant).map(|record| record.name.clone())
+        tokens.iter().find(is_meant).map(|record| Some(record.name.clone())).ok_or_else(gone)
     }
 
     /// Returns true if the hub prints a URL with a token at its start.

@@ -31,6 +31,9 @@ pub(super) const LOGS: &str = "/api/v1/logs";
 /// The path to which clients post the question of an operation, to see its plan.
 pub(super) const PLANS: &str = "/api/v1/plans";
 
+/// The path to which clients post the name of an object, to see its actions.
+pub(super) const ACTIONS: &str = "/api/v1/actions";
+
 /// The path to which clients post plans to run, and which lists the operations that were run.
 pub(super) const OPERATIONS: &str = "/api/v1/operations";
 

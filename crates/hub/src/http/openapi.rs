@@ -11,12 +11,14 @@ use taffrail_api::hub::{
     StreamFrame,
 };
 use taffrail_api::logs::{LogEvent, LogsQuestion};
-use taffrail_api::operations::{OperationEvent, OperationRecord, PlanAnswer, RunRequest, VerbQuestion};
+use taffrail_api::operations::{
+    ActionQuestion, OperationEvent, OperationQuestion, OperationRecord, PlanAnswer, RunRequest,
+};
 use taffrail_api::question::{ViewAnswer, ViewQuestion};
-use taffrail_api::{API_VERSION, AppRow, ClusterRow, List};
+use taffrail_api::{API_VERSION, AppRow, ClusterRow, List, ObjectActionList};
 
 use super::endpoint::ENDPOINTS;
-use super::guard::{LOGS, OPERATIONS, PLANS, QUESTIONS, SESSION, STREAM};
+use super::guard::{ACTIONS, LOGS, OPERATIONS, PLANS, QUESTIONS, SESSION, STREAM};
 use super::query::{APP_FIELDS, PARAMETERS, ParameterForm, Query};
 
 /// Returns the JSON Schemas of all answers, stream frames and questions, and of the types in them, keyed by type name.
@@ -53,7 +55,9 @@ fn schemas() -> Map<String, Value> {
         ("ViewAnswer", answer::<ViewAnswer>(generator, "")),
         ("LogsQuestion", answer::<LogsQuestion>(asked, "")),
         ("LogEvent", answer::<LogEvent>(generator, "")),
-        ("VerbQuestion", answer::<VerbQuestion>(asked, "")),
+        ("OperationQuestion", answer::<OperationQuestion>(asked, "")),
+        ("ActionQuestion", answer::<ActionQuestion>(asked, "")),
+        ("ObjectActionList", answer::<ObjectActionList>(generator, "ObjectActionList")),
         ("PlanAnswer", answer::<PlanAnswer>(generator, "")),
         ("RunRequest", answer::<RunRequest>(asked, "")),
         ("OperationEvent", answer::<OperationEvent>(generator, "")),
@@ -242,9 +246,23 @@ pub(super) fn document() -> Value {
         PLANS.to_owned(),
         json!({ "post": {
         "operationId": "planOperation",
-        "summary": "Plans to reconcile, suspend or resume apps, and writes nothing; needs a token that allows to act.",
-        "requestBody": { "required": true, "content": { "application/json": { "schema": reference("VerbQuestion") } } },
+        "summary": "Plans to reconcile, suspend or resume apps, or an action on an object, and writes nothing; needs a token that allows to act.",
+        "requestBody": { "required": true, "content": { "application/json": { "schema": reference("OperationQuestion") } } },
         "responses": responses(planned, &[400, 401, 403, 404, 413, 414, 422, 431, 503]),
+    } }),
+    );
+    let actions = text(
+        "The actions of the object, in each cluster that has it.",
+        "application/json",
+        reference("ObjectActionList"),
+    );
+    paths.insert(
+        ACTIONS.to_owned(),
+        json!({ "post": {
+        "operationId": "listActions",
+        "summary": "Lists the actions that an object has; the name of the action in the question does not matter.",
+        "requestBody": { "required": true, "content": { "application/json": { "schema": reference("ActionQuestion") } } },
+        "responses": responses(actions, &[400, 401, 403, 404, 413, 414, 422, 431, 503]),
     } }),
     );
     let about = "Events, one on each line, the last of which is `done` if the answer is whole.";

@@ -8,8 +8,11 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::request::Parts;
 use taffrail_api::List;
-use taffrail_api::operations::{OperationEvent, OperationId, OperationRecord, RunRequest, VerbQuestion};
-use tokio::time::{Instant, timeout};
+use taffrail_api::hub::HttpProblem;
+use taffrail_api::operations::{
+    ActionQuestion, OperationEvent, OperationId, OperationQuestion, OperationRecord, RunRequest,
+};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::access::Rights;
 use super::body::{json, typed};
@@ -25,7 +28,7 @@ use crate::store::OperationQuery;
 const ID: std::ops::RangeInclusive<usize> = 16..=64;
 
 /// The greatest time of a run, in milliseconds.
-const MAX_TIMEOUT: u64 = 600_000;
+const MAX_TIMEOUT: u64 = 3_600_000;
 
 /// Answers with the plan of the operation that the body of the request asks for as JSON. Nothing is written.
 pub(super) async fn plan(State(hub): State<Arc<HubApi>>, request: axum::extract::Request) -> Response {
@@ -33,12 +36,26 @@ pub(super) async fn plan(State(hub): State<Arc<HubApi>>, request: axum::extract:
         let (parts, body) = request.into_parts();
         check_acts(&parts)?;
         let operator = operator(&hub)?;
-        let asked: VerbQuestion = question(&hub, body, "an operation").await?;
+        let asked: OperationQuestion = question(&hub, body, "an operation").await?;
         let answer = operator.plan(asked, patience(&parts.headers)).await.map_err(|error| refused(&error))?;
         let most = hub.limits.drill_down;
         compute(hub, move |_| bounded(&answer, most)).await
     };
     plan.await.map_or_else(Refusal::into_response, |bytes| typed(bytes, "application/json"))
+}
+
+/// Answers with the actions of the object that the body of the request names as JSON.
+pub(super) async fn actions(State(hub): State<Arc<HubApi>>, request: axum::extract::Request) -> Response {
+    let list = async {
+        let (parts, body) = request.into_parts();
+        let operator = operator(&hub)?;
+        let asked: ActionQuestion = question(&hub, body, "actions").await?;
+        let answer =
+            operator.actions(asked, patience(&parts.headers)).await.map_err(|error| refused(&error))?;
+        let most = hub.limits.drill_down;
+        compute(hub, move |_| bounded(&answer, most)).await
+    };
+    list.await.map_or_else(Refusal::into_response, |bytes| typed(bytes, "application/json"))
 }
 
 /// Runs the plan that the body of the request names as JSON, unless a run has its identifier, and responds with the
@@ -60,6 +77,8 @@ fn check_acts(parts: &Parts) -> Result<(), Refusal> {
 }
 
 async fn begin(hub: Arc<HubApi>, request: axum::extract::Request) -> Result<Body, Refusal> {
+    // Before the guard gives up: who asked must not take a run that began for one that did not.
+    let until = Instant::now() + hub.limits.time.mul_f64(0.7);
     let (parts, body) = request.into_parts();
     check_acts(&parts)?;
     let operator = operator(&hub)?;
@@ -69,12 +88,19 @@ async fn begin(hub: Arc<HubApi>, request: axum::extract::Request) -> Result<Body
         return Err(Refusal::request("the identifier of a run has 16 to 64 letters, digits and hyphens"));
     }
     if asked.timeout_millis > MAX_TIMEOUT {
-        return Err(Refusal::request("a run takes at most 600000 milliseconds"));
+        return Err(Refusal::request(format!("a run takes at most {MAX_TIMEOUT} milliseconds")));
     }
-    let by = hub.access.as_ref().and_then(|access| access.name(&parts, hub.index.clock().time().now));
+    // The body may have come slowly.
+    hub.still_admits(&parts)?.check_acts()?;
+    let by = match &hub.access {
+        Some(access) => access.name(&parts, hub.index.clock().time().now)?,
+        None => None,
+    };
     let digest = asked.digest.clone();
     let run = hub.operations.start(asked, by, operator, hub.store.clone());
-    run.begun().await.map_err(|error| not_run(&error))?;
+    if let Ok(begun) = timeout_at(until, run.begun()).await {
+        begun.map_err(|error| not_run(&error))?;
+    }
     if run.record().is_some_and(|record| record.digest != digest) {
         return Err(not_run(&RunError::IdTaken));
     }
@@ -118,12 +144,23 @@ struct RunSending {
 }
 
 impl RunSending {
+    /// Waits until the run begins or is refused, and for its next events.
+    async fn next_events(&mut self) -> Vec<OperationEvent> {
+        match self.run.begun().await {
+            Ok(()) => self.run.next(&mut self.position).await,
+            Err(error) => {
+                let Refusal(HttpProblem { detail, hint, .. }) = not_run(&error);
+                vec![OperationEvent::Refused { message: detail, hint }]
+            }
+        }
+    }
+
     /// Waits for the next events, and returns their lines; `None` after the last one, and once the client may no longer
     /// see them.
     async fn next(&mut self) -> Option<Bytes> {
         let begun = Instant::now();
         while !self.is_last {
-            let events = timeout(CHECK, self.run.next(&mut self.position)).await;
+            let events = timeout(CHECK, self.next_events()).await;
             self.hub.still_admits(&self.parts).and_then(Rights::check_acts).ok()?;
             let events = match events {
                 Ok(events) if events.is_empty() => return None,
@@ -131,7 +168,10 @@ impl RunSending {
                 Err(_) if begun.elapsed() >= ALIVE => vec![OperationEvent::Alive],
                 Err(_) => continue,
             };
-            self.is_last = events.contains(&OperationEvent::Done);
+            let is_last = |event: &OperationEvent| {
+                matches!(event, OperationEvent::Done | OperationEvent::Refused { .. })
+            };
+            self.is_last = events.last().is_some_and(is_last);
             let mut lines = Vec::new();
             for event in &events {
                 serde_json::to_writer(&mut lines, event).ok()?;
@@ -155,13 +195,13 @@ pub(super) fn list(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
         records.sort_by_key(|record| std::cmp::Reverse(record.began));
     }
     records.truncate(limit);
-    json(&List::of(records, [] as [&taffrail_apps::AppError; 0]))
+    bounded(&List::of(records, [] as [&taffrail_apps::AppError; 0]), request.hub.limits.drill_down)
 }
 
 /// Answers with one operation, as a list of one.
 pub(super) fn one(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     let id = OperationId::new(request.path.first().cloned().unwrap_or_default());
-    let running = request.hub.operations.records().into_iter().find(|record| record.id == id);
+    let running = request.hub.operations.record(&id);
     let found = match (running, &request.hub.store) {
         (None, Some(store)) => wait(store.operations(OperationQuery::Id(id)))?.into_iter().next(),
         (running, _) => running,

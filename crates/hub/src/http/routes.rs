@@ -33,6 +33,7 @@ pub fn router(hub: Arc<HubApi>) -> Router {
         .route(guard::QUESTIONS, post(questions::ask))
         .route(guard::LOGS, post(logs::open))
         .route(guard::PLANS, post(operations::plan))
+        .route(guard::ACTIONS, post(operations::actions))
         .route(guard::OPERATIONS, post(operations::run))
         .fallback(other)
         .method_not_allowed_fallback(|| async { Refusal::method() })

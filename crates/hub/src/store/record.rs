@@ -124,8 +124,9 @@ impl HistoryEntry {
 pub struct SavedOperation {
     /// The operation.
     pub record: OperationRecord,
-    /// The apps, in the order of the items of the record. In the history of one, the record has only its item.
-    pub apps: Vec<AppId>,
+    /// The app of each item of the record; `None` for an item that is about another object. In the history of an app, the
+    /// record has only its item.
+    pub apps: Vec<Option<AppId>>,
 }
 
 /// A selection of operations.

@@ -21,6 +21,7 @@ use taffrail_rules::lua::{Action, Change, Customizations, LuaError, LuaProblem, 
 use taffrail_rules::{Origin, shipped_actions};
 
 use super::located::{LiveObject, LocatedObject, LocatedScripts};
+use super::rights::{note_refusals, rights_questions};
 use super::{MAX_TRIES, changed, of_write, send, with_source};
 
 /// Prefix of the names of actions whose scripts are in the cluster.
@@ -420,6 +421,20 @@ pub struct ActionSettings {
 }
 
 impl ActionPlan {
+    /// Asks the API servers whether they would allow the writes, and notes the refusals in the plan; takes at most
+    /// `time`. Nothing is written.
+    pub async fn note_rights(&mut self, time: Duration) {
+        let objects = &self.objects;
+        let find = |place: usize, object: &ObjectKey| {
+            let (located, _) = objects.get(place)?;
+            let live = located.live.as_ref()?;
+            let resource = live.discovery.kind(&object.group, &object.kind)?.preferred();
+            Some((live.cluster.clone(), resource))
+        };
+        let questions = rights_questions(&self.shown, time, find);
+        note_refusals(&mut self.shown, questions).await;
+    }
+
     /// Sends all writes of the plan: to all clusters at the same time, and to the objects of one cluster one after the
     /// other, within its time. `request` must be the one from which the plan was made; `on_event` receives the
     /// progress. All items begin before the first write, so the time that the user takes for an answer does not count

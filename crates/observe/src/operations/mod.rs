@@ -26,7 +26,6 @@ use taffrail_api::operations::{OperationEvent, OperationPlan};
 pub use actions::{ActionPlan, ActionRequest, ActionScripts, ActionSettings, Offer, plan_action};
 #[cfg(feature = "lua")]
 pub use located::{LocateRequest, Located, LocatedObject, LocatedScripts, locate, locate_in_dump};
-pub use rights::note_rights;
 pub use verbs::{VerbPlan, VerbSettings, plan_verb};
 
 /// Maximum number of times that an action sends a write, and that a verb repeats one, because other clients change

@@ -1,7 +1,7 @@
 //! `reconcile`, `suspend` and `resume`: writes each step of the plan, then waits until the tool has handled it and
 //! the app is ready.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -17,11 +17,12 @@ use taffrail_api::operations::{
 use taffrail_api::question::{FleetFacts, QuestionError, concerning};
 use taffrail_apps::verbs::{self, Patch, Plan, Progress, Refusal, Step, Verb};
 use taffrail_apps::{App, AppList, AppRef, Delivery, Objects, Snapshot, SyncState};
-use taffrail_cluster::{WriteError, aside};
+use taffrail_cluster::{Cluster, WriteError, aside};
 use taffrail_object::json::OwnedDocument;
-use taffrail_object::{ApiResource, GroupKind, Object, ObjectKey};
-use taffrail_status::{ClusterState as _, Presence};
+use taffrail_object::{ApiResource, GroupKind, Object, ObjectKey, Projection};
+use taffrail_status::{Observed, Presence};
 
+use super::rights::{note_refusals, rights_questions};
 use super::{MAX_TRIES, changed, of_write, send};
 use crate::fleet::FleetSnapshot;
 use crate::follow::FleetWatcher;
@@ -37,15 +38,15 @@ const TICK: Duration = Duration::from_millis(500);
 /// have been made.
 const WRITE: Duration = Duration::from_secs(1);
 
-/// The time for which the change of a write without an answer is looked for in its object.
-const LOST: Duration = Duration::from_secs(3);
+/// The number of times that the object of a write without an answer is read, and the time of each read and pause.
+const LOOKS: (usize, Duration) = (3, Duration::from_secs(1));
 
 /// The plan of a verb, with what its run needs.
 #[derive(Debug)]
 pub struct VerbPlan {
     verb: Verb,
     /// The plan, as it is shown.
-    pub answer: PlanAnswer,
+    pub answer: PlanAnswer<AppRef>,
     /// The steps of each item.
     steps: Vec<Vec<Step>>,
 }
@@ -119,6 +120,29 @@ fn write_of(step: &Step) -> PlannedWrite {
 }
 
 impl VerbPlan {
+    /// Asks the API servers whether they would allow the writes, and notes the refusals in the plan; takes at most
+    /// `time`. Nothing is written.
+    pub async fn note_rights(&mut self, follow: &mut FleetWatcher, time: Duration) {
+        let plan = &mut self.answer.plan;
+        let homes: Vec<String> = plan.items.iter().map(|item| item.cluster.clone()).collect();
+        let fleet = follow.fleet();
+        let mut found = Vec::new();
+        for (place, item) in plan.items.iter().enumerate() {
+            for write in &item.writes {
+                let snapshot = snapshot(fleet, &item.cluster);
+                let resource = snapshot.and_then(|snapshot| resource(snapshot, &write.object));
+                found.extend(resource.map(|resource| ((place, write.object.clone()), resource)));
+            }
+        }
+        let resources: HashMap<(usize, ObjectKey), ApiResource> = found.into_iter().collect();
+        let find = |place: usize, object: &ObjectKey| {
+            let cluster = follow.cluster(homes.get(place)?)?;
+            Some((cluster, resources.get(&(place, object.clone()))?.clone()))
+        };
+        let questions = rights_questions(plan, time, find);
+        note_refusals(plan, questions).await;
+    }
+
     /// Sends all writes of the plan and waits for their effect as `settings` say. `follow` watches the clusters of
     /// the apps, and `more` are the other objects that the plan was made from.
     ///
@@ -146,7 +170,8 @@ impl VerbPlan {
             state: if steps.is_empty() { AppRunState::Ended } else { AppRunState::Writing },
         };
         let tasks = self.answer.plan.items.iter().zip(&self.steps).map(task).collect();
-        let mut run = VerbRun { tasks, settings, begun: Instant::now(), on_event };
+        let planned_at = self.answer.planned_at;
+        let mut run = VerbRun { tasks, settings, planned_at, begun: Instant::now(), on_event };
         // The caller that stops it knows that it did.
         let _ = run.all(digest, id, follow, more).await;
         Ok(())
@@ -169,7 +194,14 @@ struct AppRun {
 }
 
 /// The index of an item and the result of its write; `None` if nothing could be sent.
-type WriteAnswer = (usize, Option<Result<OwnedDocument, WriteError>>);
+type WriteAnswer = (usize, Option<Sent>);
+
+/// The result of a write.
+enum Sent {
+    Answered(Result<OwnedDocument, WriteError>),
+    /// The answer got lost; what the object then told of the change, with the object.
+    Lost(WriteError, WriteTrace, Option<OwnedDocument>),
+}
 
 /// The state of the current step of a verb's run on one app.
 enum AppRunState {
@@ -179,8 +211,6 @@ enum AppRunState {
     UnderWay,
     /// Another client changed the object at the same time; holds the server's message.
     Conflicted(String),
-    /// The answer to the write got lost: the object is looked at for its change from this moment on. Holds the error.
-    Lost(OperationError, Instant),
     /// The step was stored, and its tool has not handled it yet; holds the resulting resourceVersion.
     Handling(String),
     /// All steps are handled since this moment, and the app must become ready.
@@ -198,8 +228,8 @@ impl AppRun {
         !matches!(self.state, AppRunState::Ended)
     }
 
-    /// Returns true if the app waits for a change in its cluster: after a conflict or a lost answer, until its tool has
-    /// handled the step, or until it is ready.
+    /// Returns true if the app waits for a change in its cluster: after a conflict, until its tool has handled the
+    /// step, or until it is ready.
     fn is_followed(&self) -> bool {
         !matches!(self.state, AppRunState::Writing | AppRunState::UnderWay | AppRunState::Ended)
     }
@@ -219,10 +249,16 @@ impl AppRun {
     /// Plans the current step again after a conflict. If the new patch changes the same fields to the same values as
     /// the confirmed one, makes it the next write and returns true. Returns false, and changes nothing, if it differs
     /// or the step can no longer be planned.
-    fn replan(&mut self, app: Option<&App>, fleet: &FleetSnapshot, list: &AppList) -> bool {
+    fn replan(
+        &mut self,
+        app: Option<&App>,
+        fleet: &FleetSnapshot,
+        list: &AppList,
+        planned_at: Timestamp,
+    ) -> bool {
         let home = snapshot(fleet, &self.app.home);
         let again =
-            app.zip(home).and_then(|(app, home)| verbs::plan(app, self.verb, home, list, fleet.now).ok());
+            app.zip(home).and_then(|(app, home)| verbs::plan(app, self.verb, home, list, planned_at).ok());
         let Some(step) = again.and_then(|plan| plan.steps.into_iter().nth(self.at)) else { return false };
         let fresh = patch_of(&step, self.uses_alternative);
         let is_same = fresh.zip(self.current()).is_some_and(|(fresh, (_, old))| fresh.is_same(old));
@@ -234,6 +270,38 @@ impl AppRun {
     }
 }
 
+/// Reads the object of a write whose answer got lost until it shows whether the change was made; passes other answers on.
+async fn seen(
+    sent: Result<OwnedDocument, WriteError>,
+    cluster: &Cluster,
+    resource: &ApiResource,
+    object: &ObjectKey,
+    patch: Patch,
+    since: Timestamp,
+) -> Sent {
+    let lost = match sent {
+        Err(error @ WriteError::Uncertain(_)) => error,
+        answered => return Sent::Answered(answered),
+    };
+    let write = PlannedWrite::patch(object.clone(), patch, None);
+    let (most, pause) = LOOKS;
+    let mut last = WriteTrace::Unread;
+    for _ in 0..most {
+        // What is under way still may change the object.
+        tokio::time::sleep(pause).await;
+        let cluster = cluster.with_timeout(pause);
+        let read = cluster.get(resource, Some(&object.namespace), &object.name, Projection::Full).await;
+        let Ok(Some(document)) = read else { continue };
+        let Ok(found) = Object::new(document.root()) else { continue };
+        let observed = Observed { key: object.as_ref(), object: found, projection: Projection::Full };
+        last = WriteTrace::of(&write, &Presence::Present(observed), since);
+        if last == WriteTrace::Made {
+            return Sent::Lost(lost, last, Some(document));
+        }
+    }
+    Sent::Lost(lost, last, None)
+}
+
 fn patch_of(step: &Step, uses_alternative: bool) -> Option<&Patch> {
     if uses_alternative { step.alternative.as_ref() } else { Some(&step.patch) }
 }
@@ -242,6 +310,8 @@ fn patch_of(step: &Step, uses_alternative: bool) -> Option<&Patch> {
 struct VerbRun<F> {
     tasks: Vec<AppRun>,
     settings: VerbSettings,
+    /// The time at which the plan was made, which its writes contain.
+    planned_at: Timestamp,
     begun: Instant,
     on_event: F,
 }
@@ -354,7 +424,7 @@ impl<F: FnMut(OperationEvent) -> Reply> VerbRun<F> {
         follow: &mut FleetWatcher,
     ) -> ControlFlow<(), Option<impl Future<Output = WriteAnswer> + use<F>>> {
         let time = self.left().max(WRITE);
-        let dry_run = self.settings.dry_run;
+        let (dry_run, since) = (self.settings.dry_run, self.planned_at);
         let task = &mut self.tasks[item];
         let (AppRunState::Writing, Some((step, patch))) = (&task.state, task.current()) else {
             return ControlFlow::Continue(None);
@@ -370,12 +440,16 @@ impl<F: FnMut(OperationEvent) -> Reply> VerbRun<F> {
         }
         ControlFlow::Continue(Some(async move {
             let (Some(cluster), Some(resource)) = (cluster, resource) else { return (item, None) };
-            (item, Some(send::patch(&cluster, &resource, &object, None, &patch, dry_run).await))
+            let sent = send::patch(&cluster, &resource, &object, None, &patch, dry_run).await;
+            (item, Some(seen(sent, &cluster, &resource, &object, patch, since).await))
         }))
     }
 
     /// Processes the result of the write of an item; `None` if nothing could be sent.
-    fn take(&mut self, item: usize, sent: Option<Result<OwnedDocument, WriteError>>) -> ControlFlow<()> {
+    fn take(&mut self, item: usize, sent: Option<Sent>) -> ControlFlow<()> {
+        let failed = |task: &AppRun, error: &WriteError| {
+            of_write(format!("cannot {} {}", task.verb.as_str(), task.app), error)
+        };
         let task = &mut self.tasks[item];
         let Some((step, patch)) = task.current() else { return ControlFlow::Continue(()) };
         let has_alternative = step.alternative.is_some() && !task.uses_alternative;
@@ -385,7 +459,7 @@ impl<F: FnMut(OperationEvent) -> Reply> VerbRun<F> {
                 "cannot write {name}: cluster {} is not connected",
                 task.app.home
             )),
-            Some(Ok(document)) => {
+            Some(Sent::Answered(Ok(document))) => {
                 let object = Object::new(document.root()).ok();
                 let dropped = object.as_ref().map(|object| patch.dropped(object)).unwrap_or_default();
                 if dropped.is_empty() {
@@ -398,22 +472,30 @@ impl<F: FnMut(OperationEvent) -> Reply> VerbRun<F> {
                 }
                 super::dropped(&name, &dropped)
             }
-            Some(Err(WriteError::UnknownField { .. })) if has_alternative => {
+            Some(Sent::Answered(Err(WriteError::UnknownField { .. }))) if has_alternative => {
                 task.use_alternative();
                 return ControlFlow::Continue(());
             }
-            Some(Err(WriteError::Conflict { message, .. })) if task.tries < MAX_TRIES => {
+            Some(Sent::Answered(Err(WriteError::Conflict { message, .. }))) if task.tries < MAX_TRIES => {
                 task.tries += 1;
                 task.state = AppRunState::Conflicted(message);
                 return ControlFlow::Continue(());
             }
-            Some(Err(error)) => {
-                let failed = of_write(format!("cannot {} {}", task.verb.as_str(), task.app), &error);
-                if matches!(error, WriteError::Uncertain(_)) {
-                    task.state = AppRunState::Lost(failed, Instant::now());
-                    return ControlFlow::Continue(());
-                }
-                failed
+            Some(Sent::Answered(Err(error))) => failed(task, &error),
+            Some(Sent::Lost(_, WriteTrace::Made, Some(document))) => {
+                let object = Object::new(document.root()).ok();
+                let version = object.map(|it| it.text(&["metadata", "resourceVersion"]).into_owned());
+                return self.written(item, version.unwrap_or_default());
+            }
+            Some(Sent::Lost(error, trace, _)) => {
+                let seen = match trace {
+                    WriteTrace::NotMade => "the object does not have the change now",
+                    WriteTrace::Made | WriteTrace::Unknown | WriteTrace::Unread => {
+                        "whether it was made cannot be told"
+                    }
+                };
+                let error = failed(task, &error);
+                OperationError { message: format!("{}; {seen}", error.message), ..error }
             }
         };
         self.end(item, Outcome::Error { error })
@@ -438,39 +520,6 @@ impl<F: FnMut(OperationEvent) -> Reply> VerbRun<F> {
         }
     }
 
-    /// Looks in the objects of its home for the change of an item whose write got no answer. Returns what it waits for;
-    /// `None` once the change was found or, if `is_late` or after [`LOST`], is looked for no longer.
-    fn look_for_lost(
-        &mut self,
-        item: usize,
-        home: &Snapshot,
-        is_late: bool,
-    ) -> ControlFlow<(), Option<String>> {
-        let task = &self.tasks[item];
-        let AppRunState::Lost(error, since) = &task.state else { return ControlFlow::Continue(None) };
-        let Some((step, patch)) = task.current() else { return ControlFlow::Continue(None) };
-        let write = PlannedWrite::patch(step.object.clone(), patch.clone(), None);
-        let found = home.get(step.object.as_ref());
-        let trace = WriteTrace::of(&write, &found);
-        if let (WriteTrace::Made, Presence::Present(observed)) = (trace, &found) {
-            let version = observed.object.text(&["metadata", "resourceVersion"]).into_owned();
-            self.written(item, version)?;
-            return ControlFlow::Continue(None);
-        }
-        if since.elapsed() < LOST && !is_late {
-            let name = format!("{} {}", step.object.kind, step.object.path());
-            let why = format!("the server did not answer; looking for the change in {name}");
-            return ControlFlow::Continue(Some(why));
-        }
-        let seen = match trace {
-            WriteTrace::NotMade => "the object does not have the change now",
-            WriteTrace::Made | WriteTrace::Unknown => "whether it was made cannot be told",
-        };
-        let error = OperationError { message: format!("{}; {seen}", error.message), ..error.clone() };
-        self.end(item, Outcome::Error { error })?;
-        ControlFlow::Continue(None)
-    }
-
     /// Checks the progress of an app. Returns what it still waits for; `None` if it has ended, or is or must be
     /// written. Breaks if the caller stops the operation.
     fn check_progress(
@@ -480,7 +529,7 @@ impl<F: FnMut(OperationEvent) -> Reply> VerbRun<F> {
         list: &AppList,
     ) -> ControlFlow<(), Option<String>> {
         let several = self.tasks.len() > 1;
-        let after = self.begun.elapsed();
+        let (after, planned_at) = (self.begun.elapsed(), self.planned_at);
         let task = &mut self.tasks[item];
         let Some(home) = snapshot(fleet, &task.app.home) else { return ControlFlow::Continue(None) };
         let app = list.apps.iter().find(|app| app.app == task.app);
@@ -488,10 +537,9 @@ impl<F: FnMut(OperationEvent) -> Reply> VerbRun<F> {
             AppRunState::Ended | AppRunState::Writing | AppRunState::UnderWay => {
                 return ControlFlow::Continue(None);
             }
-            AppRunState::Lost(..) => return self.look_for_lost(item, home, self.left().is_zero()),
             AppRunState::Conflicted(message) => {
                 let error = changed(&task.app, message);
-                if !task.replan(app, fleet, list) {
+                if !task.replan(app, fleet, list, planned_at) {
                     self.end(item, Outcome::Error { error })?;
                 }
                 return ControlFlow::Continue(None);
@@ -563,10 +611,10 @@ fn is_about_to_sync(app: &App) -> bool {
     app.app.delivery == Delivery::ArgoApplication && app.sync.state == SyncState::OutOfSync && !app.suspended
 }
 
-pub(super) fn snapshot<'f>(fleet: &'f FleetSnapshot, name: &str) -> Option<&'f Snapshot> {
+fn snapshot<'f>(fleet: &'f FleetSnapshot, name: &str) -> Option<&'f Snapshot> {
     fleet.snapshots.iter().find(|snapshot| snapshot.name() == name)
 }
 
-pub(super) fn resource(snapshot: &Snapshot, key: &ObjectKey) -> Option<ApiResource> {
+fn resource(snapshot: &Snapshot, key: &ObjectKey) -> Option<ApiResource> {
     Some(snapshot.kinds()?.get(&GroupKind::new(&*key.group, &*key.kind))?.resource())
 }

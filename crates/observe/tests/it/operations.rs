@@ -108,7 +108,10 @@ impl Watched {
                 OperationEvent::Written { item, is_stored, .. } => {
                     format!("{} stored {is_stored}", name(item))
                 }
-                OperationEvent::Waiting { .. } | OperationEvent::Done | OperationEvent::Alive => {
+                OperationEvent::Waiting { .. }
+                | OperationEvent::Refused { .. }
+                | OperationEvent::Done
+                | OperationEvent::Alive => {
                     return Reply::Continue;
                 }
                 OperationEvent::Ended { item, outcome } => format!("{} {}", name(item), word(&outcome)),
@@ -172,7 +175,7 @@ async fn digest_covers_clusters_objects_and_fields() {
 async fn an_app_that_is_named_twice_is_planned_once() {
     let mut watched = Watched::start(&["one"]).await;
     let plan = watched.plan_of(Verb::Suspend, &["web", "shop/web"]).answer.plan;
-    assert_eq!((plan.items.len(), plan.apps(), plan.refused.len()), (1, 1, 0));
+    assert_eq!((plan.items.len(), plan.targets(), plan.refused.len()), (1, 1, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

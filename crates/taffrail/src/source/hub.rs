@@ -12,7 +12,6 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use taffrail_api::hub::HttpProblem;
-use taffrail_api::operations::{PlanAnswer, VerbQuestion};
 use taffrail_api::question::{QuestionError, ViewQuestion};
 use tokio::time::Instant;
 
@@ -97,17 +96,19 @@ fn post(
     exchange(url, files, request, body, &HubBudget::new(time, MAX_ANSWER))
 }
 
-/// Has the hub at `url` plan an operation, and returns the plan, or the reason why the question has none.
+/// Posts a question about an operation to `path` of the hub at `url`, and returns the answer, or the reason why the
+/// question has none.
 ///
 /// # Errors
 /// Fails as [`ask`] does.
-pub(crate) fn plan(
+pub(crate) fn ask_at<Q: Serialize, A: DeserializeOwned>(
     url: &HubUrl,
     files: &HubFiles,
-    question: &VerbQuestion,
+    path: &str,
+    question: &Q,
     time: Duration,
-) -> Result<Result<PlanAnswer, QuestionError>, CommandError> {
-    understood(url, &post(url, files, "/api/v1/plans", question, time)?)
+) -> Result<Result<A, QuestionError>, CommandError> {
+    understood(url, &post(url, files, path, question, time)?)
 }
 
 /// The time and the bytes that are left for several answers of a hub together.

@@ -23,7 +23,7 @@ use crate::commands::named;
 use crate::hub_url::HubUrl;
 
 /// Maximum length of one event, in bytes; the events of a hub are shorter.
-const MAX_EVENT: usize = 256 << 10;
+const MAX_EVENT: usize = 8 << 20;
 /// Maximum length of all events of an answer that is not endless, in bytes. A hub sends 16 MiB of text,
 /// of which a byte takes at most six in JSON.
 const MAX_ANSWER: usize = 112 << 20;
@@ -62,7 +62,7 @@ pub(crate) async fn hub_logs(
 }
 
 /// The reason why a hub sent no events.
-pub(super) enum NoEvents {
+pub(crate) enum NoEvents {
     /// The question cannot be sent, or the hub refuses it.
     Refused(CommandError),
     /// The connection failed: whether the hub got the question is not known.
@@ -70,7 +70,7 @@ pub(super) enum NoEvents {
 }
 
 impl NoEvents {
-    pub(super) fn error(self) -> CommandError {
+    pub(crate) fn error(self) -> CommandError {
         match self {
             NoEvents::Refused(error) | NoEvents::Broken(error) => error,
         }
@@ -108,9 +108,15 @@ pub(super) async fn hub_events<T: DeserializeOwned, Q: Serialize>(
     let (status, body, connection) =
         begun.map_err(|error| NoEvents::Broken(hub::unreachable(url, &*error)))?;
     if status != StatusCode::OK {
+        let is_of_proxy = matches!(status, StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT);
         let bytes = timeout_at(until, Limited::new(body, MAX_REFUSAL).collect()).await.map_err(|_| late())?;
         let bytes = bytes.map_err(|error| hub::failed(url, &error))?.to_bytes();
-        let refusal = hub::understood::<IgnoredAny>(url, &HubResponse { status, bytes })?;
+        let refusal = match hub::understood::<IgnoredAny>(url, &HubResponse { status, bytes }) {
+            Ok(refusal) => refusal,
+            // A proxy answers for a hub that may have got the question.
+            Err(error) if is_of_proxy => return Err(NoEvents::Broken(error)),
+            Err(error) => return Err(NoEvents::Refused(error)),
+        };
         return Err(NoEvents::Refused(match refusal {
             Err(error) => named::refused_by_hub(command, &error),
             Ok(_) => hub::failed(url, &"the hub sent no events"),

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use futures::TryStreamExt as _;
-use taffrail_api::operations::{OperationEvent, Reply, RunRequest};
+use taffrail_api::operations::{OperationEvent, OperationQuestion, Reply, RunRequest};
 
 use super::hub_events::{EventQuestion, NoEvents, hub_events};
 use crate::cli::HubFiles;
@@ -21,32 +21,46 @@ const REOPENED: (usize, Duration) = (10, Duration::from_secs(1));
 /// [`Reply::Stop`]. Opens a lost connection again: the identifier keeps the hub from running the plan twice.
 ///
 /// # Errors
-/// Fails as [`hub_events`] does if the hub refuses, and if it no longer tells of the run.
+/// [`NoEvents::Refused`] if the hub has sent nothing to a cluster, and will not; [`NoEvents::Broken`] if it no longer tells
+/// of the run, which may go on.
 pub(crate) async fn hub_operation(
     url: &HubUrl,
     files: &HubFiles,
     request: &RunRequest,
     mut take: impl FnMut(OperationEvent) -> Reply,
-) -> Result<(), CommandError> {
+) -> Result<(), NoEvents> {
     let asked = EventQuestion {
         path: "/api/v1/operations",
-        command: request.question.verb.as_str(),
+        command: match &request.question {
+            OperationQuestion::Verb(question) => question.verb.as_str(),
+            OperationQuestion::Action(_) => "action",
+        },
         time: PATIENCE,
         is_endless: true,
     };
     let mut seen = Seen::default();
     let (most, pause) = REOPENED;
-    let mut reopened = 0;
+    let (mut lost, mut was_asked) = (0, false);
     loop {
+        let is_first = !std::mem::replace(&mut was_asked, true);
         let outcome = async {
             let events = hub_events(url, files, asked, request).await?;
             let mut events = std::pin::pin!(events);
             while let Some(event) = events.try_next().await.map_err(NoEvents::Broken)? {
-                if event == OperationEvent::Done {
-                    return Ok(true);
-                }
-                if seen.is_new(&event) && take(event) == Reply::Stop {
-                    return Ok(true);
+                match event {
+                    OperationEvent::Done => return Ok(true),
+                    OperationEvent::Refused { message, hint } => {
+                        let refused = CommandError::unreadable(message).maybe_hint(hint);
+                        return Err(NoEvents::Refused(refused));
+                    }
+                    event => {
+                        if seen.is_new(&event) {
+                            lost = 0;
+                            if take(event) == Reply::Stop {
+                                return Ok(true);
+                            }
+                        }
+                    }
                 }
             }
             Ok(false)
@@ -54,16 +68,17 @@ pub(crate) async fn hub_operation(
         let why = match outcome.await {
             Ok(true) => return Ok(()),
             Ok(false) => "the hub ended its answer".to_owned(),
-            Err(NoEvents::Refused(error)) if !seen.has_begun => return Err(error),
+            // A refusal of a later request, such as for want of a place, is none of the run.
+            Err(NoEvents::Refused(error)) if is_first => return Err(NoEvents::Refused(error)),
             Err(error) => error.error().to_string(),
         };
-        if reopened == most {
-            let lost =
+        if lost == most {
+            let told =
                 format_args!("operation {} may go on in the hub, which tells no more: {why}", request.id);
-            return Err(CommandError::unreadable(lost)
-                .hint("its result is in the history of each app: taffrail history APP --hub URL"));
+            let hint = "its result is in the history of each app: taffrail history APP --hub URL";
+            return Err(NoEvents::Broken(CommandError::unreadable(told).hint(hint)));
         }
-        reopened += 1;
+        lost += 1;
         tokio::time::sleep(pause).await;
     }
 }
@@ -92,7 +107,8 @@ impl Seen {
             }
             OperationEvent::Written { item, write, .. } => self.taken.insert(("written", *item, *write)),
             OperationEvent::Ended { item, .. } => self.taken.insert(("ended", *item, 0)),
-            OperationEvent::Waiting { .. } | OperationEvent::Done | OperationEvent::Alive => true,
+            OperationEvent::Waiting { .. } => true,
+            OperationEvent::Refused { .. } | OperationEvent::Done | OperationEvent::Alive => false,
         }
     }
 }

@@ -34,8 +34,11 @@ use crate::rule_source::{RuleSource, RulesWithOptions};
 use crate::runtime::block_on;
 
 pub(crate) use ask::{ask, ask_hub};
-pub(crate) use hub::{HubBudget, ask as question_hub, get, plan as hub_plan};
-pub(crate) use hub_events::hub_logs;
+pub(crate) use hub::{HubBudget, ask as question_hub, ask_at as ask_hub_at, get};
+
+/// The path to which the question of an operation is posted.
+pub(crate) const PLANS: &str = "/api/v1/plans";
+pub(crate) use hub_events::{NoEvents, hub_logs};
 pub(crate) use hub_operation::hub_operation;
 #[cfg(feature = "tui")]
 pub(crate) use hub_stream::read_stream;

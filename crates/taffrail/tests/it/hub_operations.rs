@@ -24,7 +24,7 @@ struct Followed {
 
 impl Followed {
     fn start(names: &[&str], more: &[&str]) -> Followed {
-        let served = verbs::served(names);
+        let served = Served::start_with_managers(names, verbs::fill);
         let hub = Hub::serving(&served.kubeconfig, names.len(), "127.0.0.1:0", more);
         hub.wait_until_complete();
         Followed { served, hub }
@@ -73,6 +73,19 @@ fn post(hub: &Hub, path: &str, body: &Value) -> (u16, String) {
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+/// Sends a document to a hub that may end meanwhile.
+fn post_quietly(hub: &Hub, path: &str, body: &Value) -> std::io::Result<String> {
+    let body = body.to_string();
+    let address = hub.url().replace("http://", "");
+    let mut stream = TcpStream::connect(&address)?;
+    let token = hub.token();
+    let head = format!("POST {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n");
+    stream.write_all(format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
 }
 
 fn shop(cluster: &Cluster) -> Value {
@@ -134,7 +147,7 @@ suspended
     assert_eq!(operation["operation"], "suspend");
     assert_eq!(operation["items"][0]["outcome"]["result"], "done");
     assert_eq!(operation["items"][0]["writes"][0]["state"], "stored");
-    assert_eq!(operation["items"][0]["app"]["home"], "eu");
+    assert_eq!(operation["items"][0]["target"]["home"], "eu");
     assert!(operation["ended"].is_string() && operation.get("by").is_none(), "{operation}");
     let again = followed.ask(&["suspend", "shop", "--cluster", "eu"]);
     assert_eq!((again.code, again.stdout.contains("already suspended")), (0, true), "{}", again.stdout);
@@ -278,19 +291,8 @@ fn a_hub_that_was_killed_tells_what_became_of_the_write() {
         std::thread::scope(|scope| {
             let hub = &followed.hub;
             let begun = Instant::now();
-            scope.spawn(move || {
-                // The answer ends with the hub.
-                let address = hub.url().replace("http://", "");
-                let mut stream = TcpStream::connect(&address).unwrap();
-                let body = request.to_string();
-                let head = format!(
-                    "POST /api/v1/operations HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {}\r\nContent-Length: {}\r\n\r\n{body}",
-                    hub.token(), body.len()
-                );
-                stream.write_all(head.as_bytes()).unwrap();
-                let mut answer = String::new();
-                let _ = stream.read_to_string(&mut answer);
-            });
+            // The answer ends with the hub.
+            scope.spawn(move || drop(post_quietly(hub, "/api/v1/operations", &request)));
             let is_sent = || {
                 let running = hub.list("/api/v1/operations");
                 let item = &running["items"][0]["items"][0];
@@ -352,7 +354,7 @@ fn the_number_of_many_apps_must_be_confirmed() {
         request["confirmed"] = wrong;
         let (status, body) = post(&hub, "/api/v1/operations", &request);
         assert_eq!(
-            (status, body.contains("13 apps, and their number was not confirmed")),
+            (status, body.contains("13 apps or objects, and their number was not confirmed")),
             (409, true),
             "{body}"
         );
@@ -361,4 +363,108 @@ fn the_number_of_many_apps_must_be_confirmed() {
     request["confirmed"] = json!(13);
     assert_eq!(post(&hub, "/api/v1/operations", &request).0, 200);
     assert_eq!(served.clusters[0].resource_version(), version + 13);
+}
+
+#[test]
+fn a_change_of_another_client_is_not_taken_for_the_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let data = data.to_str().unwrap();
+    let Followed { served, hub } = Followed::start(&["eu"], &["--data", data]);
+    let cluster = &served.clusters[0];
+    let (status, body) = post(&hub, "/api/v1/plans", &json!({"verb": "suspend", "names": [APP]}));
+    assert_eq!(status, 200, "{body}");
+    let plan: Value = serde_json::from_str(&body).unwrap();
+    cluster.fault(Fault::new(Trouble::Hang).verb("patch"));
+    let request = run_of(&plan, &json!("suspend"), "00000000000000000000000000000006");
+    std::thread::scope(|scope| {
+        let hub = &hub;
+        scope.spawn(move || drop(post_quietly(hub, "/api/v1/operations", &request)));
+        wait_for(hub, "/api/v1/operations", |list| {
+            list["items"][0]["items"][0]["writes"][0]["state"] == "sent"
+        });
+        let pid = rustix::process::Pid::from_raw(i32::try_from(hub.pid()).unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    });
+    drop(hub);
+    served.clusters[0].heal_all();
+    let mut suspended = shop(cluster);
+    suspended["spec"]["suspend"] = json!(true);
+    cluster.apply_by(suspended, "kubectl-edit", "kubectl-edit").unwrap();
+    let hub = Hub::serving(&served.kubeconfig, 1, "127.0.0.1:0", &["--data", data]);
+    let path = "/api/v1/operations/00000000000000000000000000000006";
+    let told = wait_for(&hub, path, |list| list["items"][0]["ended"].is_string());
+    let outcome = &told["items"][0]["items"][0]["outcome"];
+    assert_eq!(
+        (&outcome["result"], &outcome["trace"]),
+        (&json!("interrupted"), &json!("unknown")),
+        "{outcome}"
+    );
+}
+
+#[test]
+fn actions_by_a_hub_are_those_of_the_direct_command() {
+    let served = verbs::served(&["eu", "us"]);
+    for cluster in &served.clusters {
+        cluster.apply(taffrail_testkit::objects::namespace("shop")).unwrap();
+        cluster.apply(taffrail_testkit::objects::deployment("shop", "web", 1)).unwrap();
+    }
+    let hub = Hub::serving(&served.kubeconfig, 2, "127.0.0.1:0", &[]);
+    hub.wait_until_complete();
+    let followed = Followed { served, hub };
+    let web = |place: usize| {
+        let cluster = &followed.served.clusters[place];
+        cluster.get("apps/v1", "Deployment", "shop", "web").unwrap()
+    };
+    for arguments in [
+        &["actions", "deploy/web", "-n", "shop"][..],
+        &["actions", "eu/apps/Deployment/shop/web", "-o", "json"],
+        &["actions", "deploy/web", "-n", "shop", "-o", "name"],
+        &["actions", "deploy/nothing", "-n", "shop"],
+        &["action", "scale", "deploy/web", "-n", "shop", "--param", "replicas=3", "--dry-run=client"],
+        &[
+            "action",
+            "scale",
+            "eu/apps/Deployment/shop/web",
+            "--param",
+            "replicas=3",
+            "--dry-run=client",
+            "-o",
+            "json",
+        ],
+        &["action", "nothing", "eu/apps/Deployment/shop/web"],
+        &["action", "scale", "eu/apps/Deployment/shop/web", "--param", "colour=red", "--dry-run=client"],
+        &["action", "scale", "deploy/web", "-n", "shop", "--param", "replicas=3"],
+        &["action", "scale", "moon/apps/Deployment/shop/web", "--param", "replicas=3"],
+    ] {
+        let direct = [arguments, &["--timeout", "60s", "--request-timeout", "0"]].concat();
+        let (direct, by_hub) = (taffrail(&followed.served.all(&direct), ""), followed.ask(arguments));
+        let seen = |answer| hub_logs::seen(answer, &followed.hub.url());
+        assert_eq!(seen(by_hub), seen(direct), "{arguments:?}");
+    }
+    assert_eq!(
+        (web(0)["spec"]["replicas"].clone(), web(1)["spec"]["replicas"].clone()),
+        (json!(2), json!(2))
+    );
+    let scaled = followed.ask(&["action", "scale", "eu/apps/Deployment/shop/web", "--param", "replicas=3"]);
+    assert_eq!(scaled.code, 0, "{}", scaled.stderr);
+    assert_shown(
+        &scaled.stdout,
+        str![[r#"
+Deployment shop/web in eu
+  spec:
+-   replicas: 2
++   replicas: 3
+scale: changed Deployment shop/web
+
+"#]],
+    );
+    assert_eq!(
+        (web(0)["spec"]["replicas"].clone(), web(1)["spec"]["replicas"].clone()),
+        (json!(3), json!(2))
+    );
+    let operation = &followed.hub.list("/api/v1/operations")["items"][0];
+    assert_eq!(operation["operation"], "scale");
+    assert_eq!(operation["items"][0]["target"]["object"]["name"], "web");
+    assert_eq!(operation["items"][0]["outcome"]["result"], "done");
 }

@@ -22,19 +22,35 @@ pub(super) struct Served {
 impl Served {
     /// Starts a cluster of each name, which `fill` fills.
     pub(super) fn start(names: &[&str], fill: impl Fn(&str, &Cluster)) -> Served {
-        Served::start_in(false, names, fill)
+        Served::start_in(false, false, names, fill)
+    }
+
+    /// Starts clusters that record who manages fields.
+    pub(super) fn start_with_managers(names: &[&str], fill: impl Fn(&str, &Cluster)) -> Served {
+        Served::start_in(false, true, names, fill)
     }
 
     /// Starts clusters that keep objects as they are applied, their metadata too.
     pub(super) fn start_verbatim(names: &[&str], fill: impl Fn(&str, &Cluster)) -> Served {
-        Served::start_in(true, names, fill)
+        Served::start_in(true, false, names, fill)
     }
 
-    fn start_in(is_verbatim: bool, names: &[&str], fill: impl Fn(&str, &Cluster)) -> Served {
+    fn start_in(
+        is_verbatim: bool,
+        has_managers: bool,
+        names: &[&str],
+        fill: impl Fn(&str, &Cluster),
+    ) -> Served {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let (fleet, clusters) = runtime.block_on(async {
-            let fleet = Fleet::builder().controllers(false).verbatim(is_verbatim).start().await.unwrap();
+            let fleet = Fleet::builder()
+                .controllers(false)
+                .verbatim(is_verbatim)
+                .managers(has_managers)
+                .start()
+                .await
+                .unwrap();
             let mut clusters = Vec::new();
             for name in names {
                 let cluster = fleet.cluster(name).await.unwrap();

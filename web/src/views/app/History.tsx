@@ -60,7 +60,7 @@ export default function History(props: { app: AppRef }) {
                               <p class="step-head"><span class="strong">{VERB_TITLES[operation().operation as VerbName] ?? operation().operation}</span> by <Text value={operation().by ?? "the user of the hub"} />
                                 <span class="operation-result" data-good={String(words().isGood ?? "unknown")}>{words().text}</span></p>
                               <Show when={words().why}><p class="muted"><Text value={words().why} /></p></Show>
-                              <details class="cover"><summary>What was written</summary><For each={operation().items[0]?.writes}>{(one) => <Diff write={one.write} />}</For></details>
+                              <details class="cover"><summary>{operation().dryRun ? "What was checked" : operation().items[0]?.writes.every((one) => one.state === "stored") ? "What was written" : "What was to be written"}</summary><For each={operation().items[0]?.writes}>{(one) => <Diff write={one.write} />}</For></details>
                             </div>
                           );
                         }}

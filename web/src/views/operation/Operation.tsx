@@ -1,5 +1,5 @@
 // The dialog that confirms an operation: it shows what would be written, writes exactly that, and tells each result.
-import { createEffect, createMemo, createSignal, For, Match, onMount, Show, Switch } from "solid-js";
+import { createEffect, createMemo, createSignal, For, Match, on, onMount, Show, Switch } from "solid-js";
 import { createStore } from "solid-js/store";
 import { type AppRef, hub, HubError } from "../../api/client";
 import type { AppRow, PlannedItem, Verb, VerbQuestion } from "../../api/types";
@@ -44,7 +44,7 @@ export default function Operation(props: { app: AppRef; row: AppRow; verb: VerbN
   const shown = () => confirmed() ?? answer.data;
   const items = () => shown()?.plan.items ?? [];
   const writing = () => items().filter((item) => item.writes.length);
-  const nameOf = (item: PlannedItem) => `${item.target.delivery}/${item.target.namespace}/${item.target.name}`;
+  const nameOf = ({ target }: PlannedItem) => ("delivery" in target ? `${target.delivery}/${target.namespace}/${target.name}` : target.cluster);
   const apps = () => new Set(writing().map(nameOf)).size;
   const isForbidden = () => writing().length > 0 && writing().every((item) => item.forbidden);
   const mustCount = () => apps() > MOST_UNCOUNTED;
@@ -62,7 +62,8 @@ export default function Operation(props: { app: AppRef; row: AppRow; verb: VerbN
     cancel.focus();
   });
   const finish = () => dialog.close();
-  createEffect(() => { if (phase() === "done") cancel.focus(); });
+  // The button that had the focus is gone, or the choice is open again.
+  createEffect(on(phase, () => cancel.focus(), { defer: true }));
 
   async function run() {
     const plan = answer.data;
@@ -79,12 +80,12 @@ export default function Operation(props: { app: AppRef; row: AppRow; verb: VerbN
     } catch (error) {
       const known = error instanceof HubError ? error : new HubError(-1, String(error));
       setFailure(known);
-      if (known.status === 0) return setPhase("done");
-      // Nothing was sent: what would be written now is shown again.
+      if (known.status <= 0) return setPhase("done");
+      // Nothing was sent: what would be written now is read and shown again.
       setConfirmed(undefined);
+      setRuns([]);
       setTyped("");
       setPhase("plan");
-      again();
     }
   }
 
@@ -137,7 +138,7 @@ export default function Operation(props: { app: AppRef; row: AppRow; verb: VerbN
               <Show when={items().length > MOST_SHOWN}><p class="muted">and {count(items().length - MOST_SHOWN, "more change")}</p></Show>
               <For each={plan().plan.refused}>
                 {(refused) => (
-                  <Note kind="warn" title={<Text value={`${refused.target.home}: ${refused.error.message}`} />}><Text value={refused.error.hint ?? ""} /></Note>
+                  <Note kind="warn" title={<Text value={refused.error.message} />}><Text value={refused.error.hint ?? ""} /></Note>
                 )}
               </For>
             </>

@@ -373,5 +373,5 @@ async fn every_path_refuses_strangers_and_methods_that_it_does_not_have() {
             }
         }
     }
-    assert_eq!(operations, 18);
+    assert_eq!(operations, 19);
 }

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use jiff::{Timestamp, ToSpan as _};
 use serde_json::json;
-use taffrail_api::operations::{OperationId, OperationRecord};
+use taffrail_api::operations::{OperationId, OperationRecord, OperationTarget};
 
 use super::{Fixture, batch_of, pair_id};
 use crate::store::{HistoryEntry, OperationQuery, PageQuery, PairId, SavedOperation, Store};
@@ -13,13 +13,13 @@ use crate::store::{HistoryEntry, OperationQuery, PageQuery, PairId, SavedOperati
 fn operation(id: &str, began: Timestamp, ended: Option<Timestamp>, pairs: &[PairId]) -> SavedOperation {
     let item = |pair: &PairId| {
         let app = &pair.app.app;
-        json!({"app": {"home": "eu", "target": "eu", "delivery": app.delivery, "namespace": app.namespace,
+        json!({"cluster": "eu", "target": {"home": "eu", "target": "eu", "delivery": app.delivery, "namespace": app.namespace,
             "name": app.name}, "writes": [], "outcome": {"result": "done"}})
     };
-    let record = json!({"id": id, "by": "ann öß", "began": began, "dryRun": false, "operation": "suspend",
+    let record = json!({"id": id, "by": "ann öß", "began": began, "plannedAt": began, "dryRun": false, "operation": "suspend",
         "digest": "0", "items": pairs.iter().map(item).collect::<Vec<_>>()});
     let record = OperationRecord { ended, ..serde_json::from_value(record).unwrap() };
-    SavedOperation { record, apps: pairs.iter().map(|pair| pair.app.clone()).collect() }
+    SavedOperation { record, apps: pairs.iter().map(|pair| Some(pair.app.clone())).collect() }
 }
 
 pub(crate) async fn operations_are_saved_replaced_and_read_with_the_history_of_their_apps(
@@ -78,7 +78,8 @@ pub(crate) async fn operations_are_saved_replaced_and_read_with_the_history_of_t
         let found: Vec<&str> = operations.iter().map(|record| record.id.as_str()).collect();
         assert_eq!(found, ["running", "both", "old"]);
         assert!(operations.iter().all(|record| record.items.len() == 1));
-        assert_eq!(operations[1].items[0].app.name, one.app.app.name);
+        let OperationTarget::App(app) = &operations[1].items[0].target else { panic!("no app") };
+        assert_eq!(app.name, one.app.app.name);
     }
     let first = PageQuery::first(NonZeroUsize::new(10).unwrap());
     let range = at(2)..at(1);

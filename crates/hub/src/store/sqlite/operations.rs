@@ -15,6 +15,7 @@ pub(super) async fn save(
     operation: &SavedOperation,
 ) -> Result<(), StoreError> {
     let SavedOperation { record, apps } = operation;
+    let head = OperationRecord { items: Vec::new(), ..record.clone() };
     let number: i64 = sqlx::query_scalar(
         "INSERT INTO operations (name, began, ended, record) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT (name) DO UPDATE SET ended = excluded.ended, record = excluded.record RETURNING id",
@@ -22,21 +23,24 @@ pub(super) async fn save(
     .bind(record.id.as_str())
     .bind(micros(record.began))
     .bind(record.ended.map(micros))
-    .bind(encode(record)?)
+    .bind(encode(&head)?)
     .fetch_one(&mut *connection)
     .await
     .map_err(failed("save an operation"))?;
-    for (place, app) in apps.iter().enumerate() {
+    for (place, item) in record.items.iter().enumerate() {
+        let app = apps.get(place).and_then(Option::as_ref);
+        let text = |of: fn(&AppId) -> &str| app.map(|app| saved_form(of(app)).into_owned());
         sqlx::query(
-            "INSERT OR IGNORE INTO operation_apps (home, delivery, namespace, name, operation, item)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT INTO operation_items (operation, place, home, delivery, namespace, name, item)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO UPDATE SET item = excluded.item",
         )
-        .bind(saved_form(&app.home.0).into_owned())
-        .bind(delivery_code(app.app.delivery))
-        .bind(saved_form(&app.app.namespace).into_owned())
-        .bind(saved_form(&app.app.name).into_owned())
         .bind(number)
         .bind(i64::try_from(place).unwrap_or(i64::MAX))
+        .bind(text(|app| &app.home.0))
+        .bind(app.map(|app| delivery_code(app.app.delivery)))
+        .bind(text(|app| &app.app.namespace))
+        .bind(text(|app| &app.app.name))
+        .bind(encode(item)?)
         .execute(&mut *connection)
         .await
         .map_err(failed("save an operation"))?;
@@ -44,36 +48,43 @@ pub(super) async fn save(
     Ok(())
 }
 
-/// Reads the operations that `query` selects, the latest first.
+/// Reads the operations that `query` selects, the latest first. Leaves out those that cannot be read, such as what a
+/// later release has written.
 pub(super) async fn list(
     connection: &mut SqliteConnection,
     query: &OperationQuery,
 ) -> Result<Vec<OperationRecord>, StoreError> {
-    let (condition, name) = match query {
-        OperationQuery::Id(id) => ("name = ?1", id.as_str()),
-        OperationQuery::Running => ("ended IS NULL AND ?1 = ''", ""),
-        OperationQuery::Latest(_) => ("?1 = ''", ""),
-    };
-    let limit = match query {
-        OperationQuery::Latest(limit) => i64::try_from(*limit).unwrap_or(i64::MAX),
-        OperationQuery::Id(_) | OperationQuery::Running => i64::MAX,
+    let (condition, name, limit) = match query {
+        OperationQuery::Id(id) => ("name = ?1", id.as_str(), i64::MAX),
+        OperationQuery::Running => ("ended IS NULL AND ?1 = ''", "", i64::MAX),
+        OperationQuery::Latest(limit) => ("?1 = ''", "", i64::try_from(*limit).unwrap_or(i64::MAX)),
     };
     let text =
-        format!("SELECT record FROM operations WHERE {condition} ORDER BY began DESC, id DESC LIMIT ?2");
-    let rows: Vec<String> = sqlx::query_scalar(sqlx::AssertSqlSafe(text))
+        format!("SELECT id, record FROM operations WHERE {condition} ORDER BY began DESC, id DESC LIMIT ?2");
+    let heads: Vec<(i64, String)> = sqlx::query_as(sqlx::AssertSqlSafe(text))
         .bind(name)
         .bind(limit)
-        .fetch_all(connection)
+        .fetch_all(&mut *connection)
         .await
         .map_err(failed("read operations"))?;
-    rows.iter().map(|row| record(row)).collect()
+    let mut records = Vec::new();
+    for (number, head) in heads {
+        let items: Vec<String> =
+            sqlx::query_scalar("SELECT item FROM operation_items WHERE operation = ?1 ORDER BY place")
+                .bind(number)
+                .fetch_all(&mut *connection)
+                .await
+                .map_err(failed("read operations"))?;
+        records.extend(record(&head, &items));
+    }
+    Ok(records)
 }
 
 /// The number of an operation, the time at which it began in microseconds, and its record with the one item of an app.
 type OfApp = (i64, i64, OperationRecord);
 
 /// Reads the operations on an app that began from `from` on and come after the position `before`, the latest first, at
-/// most `limit`.
+/// most `limit`. Leaves out those that cannot be read.
 pub(super) async fn of_app(
     connection: &mut SqliteConnection,
     app: &AppId,
@@ -81,9 +92,9 @@ pub(super) async fn of_app(
     before: (i64, i64),
     limit: i64,
 ) -> Result<Vec<OfApp>, StoreError> {
-    let rows: Vec<(i64, i64, i64, String)> = sqlx::query_as(
-        "SELECT operations.id, began, item, record FROM operation_apps JOIN operations ON operations.id = operation
-         WHERE home = ?1 AND delivery = ?2 AND namespace = ?3 AND operation_apps.name = ?4
+    let rows: Vec<(i64, i64, String, String)> = sqlx::query_as(
+        "SELECT operations.id, began, record, item FROM operation_items JOIN operations ON operations.id = operation
+         WHERE home = ?1 AND delivery = ?2 AND namespace = ?3 AND operation_items.name = ?4
          AND began >= ?5 AND (began, operations.id) < (?6, ?7) ORDER BY began DESC, operations.id DESC LIMIT ?8",
     )
     .bind(saved_form(&app.home.0).into_owned())
@@ -97,20 +108,16 @@ pub(super) async fn of_app(
     .fetch_all(connection)
     .await
     .map_err(failed("read operations"))?;
-    let of_app = |(number, began, item, text): (i64, i64, i64, String)| {
-        let mut record = record(&text)?;
-        let item = usize::try_from(item).unwrap_or(usize::MAX);
-        let own = record.items.drain(..).nth(item);
-        record.items = own.into_iter().collect();
-        Ok((number, began, record))
+    let of_app = |(number, began, head, item): (i64, i64, String, String)| {
+        Some((number, began, record(&head, &[item])?))
     };
-    rows.into_iter().map(of_app).collect()
+    Ok(rows.into_iter().filter_map(of_app).collect())
 }
 
 /// Removes the operations that ended and began before `time`, in microseconds.
 pub(super) async fn drop_before(connection: &mut SqliteConnection, time: i64) -> Result<(), StoreError> {
     for statement in [
-        "DELETE FROM operation_apps WHERE operation IN
+        "DELETE FROM operation_items WHERE operation IN
          (SELECT id FROM operations WHERE began < ?1 AND ended IS NOT NULL)",
         "DELETE FROM operations WHERE began < ?1 AND ended IS NOT NULL",
     ] {
@@ -120,7 +127,9 @@ pub(super) async fn drop_before(connection: &mut SqliteConnection, time: i64) ->
     Ok(())
 }
 
-fn record(text: &str) -> Result<OperationRecord, StoreError> {
-    serde_json::from_str(text)
-        .map_err(|error| StoreError::damaged(format!("the record of an operation cannot be read: {error}")))
+/// Puts a record together; `None` if it cannot be read.
+fn record(head: &str, items: &[String]) -> Option<OperationRecord> {
+    let head: OperationRecord = serde_json::from_str(head).ok()?;
+    let items = items.iter().map(|item| serde_json::from_str(item)).collect::<Result<_, _>>().ok()?;
+    Some(OperationRecord { items, ..head })
 }

@@ -1,4 +1,4 @@
--- The operations that users asked for, each as a JSON document.
+-- The operations that users asked for, each as a JSON document without its items.
 CREATE TABLE operations (
     id     INTEGER PRIMARY KEY,
     name   TEXT NOT NULL UNIQUE,
@@ -8,14 +8,15 @@ CREATE TABLE operations (
 );
 CREATE INDEX operations_by_time ON operations (began);
 
--- The apps of an operation; item is the place in the record.
-CREATE TABLE operation_apps (
-    home      TEXT NOT NULL,
-    delivery  INTEGER NOT NULL,
-    namespace TEXT NOT NULL,
-    name      TEXT NOT NULL,
+-- The items of an operation, each as a JSON document, with the app that it is about; the home is null for another object.
+CREATE TABLE operation_items (
     operation INTEGER NOT NULL,
-    item      INTEGER NOT NULL,
-    PRIMARY KEY (home, delivery, namespace, name, operation, item)
+    place     INTEGER NOT NULL,
+    home      TEXT,
+    delivery  INTEGER,
+    namespace TEXT,
+    name      TEXT,
+    item      TEXT NOT NULL,
+    PRIMARY KEY (operation, place)
 ) WITHOUT ROWID;
-CREATE INDEX operation_apps_by_operation ON operation_apps (operation);
+CREATE INDEX operation_items_by_app ON operation_items (home, name, namespace, delivery) WHERE home IS NOT NULL;

@@ -6,7 +6,8 @@ use std::str::FromStr;
 use clap::{Args, ValueEnum, ValueHint};
 use taffrail_observe::ObjectArg;
 
-use crate::cli::{DryRun, SourceArguments, TextOutput};
+use crate::cli::{DryRun, HubFiles, SourceArguments, TextOutput};
+use crate::hub_url::HubUrl;
 
 /// List the actions of an object.
 ///
@@ -111,6 +112,18 @@ pub(crate) struct WhichArguments {
 
     #[command(flatten)]
     pub(crate) source: SourceArguments,
+
+    /// Ask the hub (`taffrail hub serve`) at this URL instead of clusters, for `action` with a token that allows to act:
+    /// https://HOST:7655, or http://127.0.0.1:7655 for one on this machine. The token may follow after #:
+    /// http://127.0.0.1:7655#TOKEN
+    #[arg(
+        long, value_name = "URL", value_parser = HubUrl::parse, help_heading = "Clusters and dumps",
+        conflicts_with_all = ["context", "all_contexts", "kubeconfig", "from", "now", "request_timeout", "rules"]
+    )]
+    pub(crate) hub: Option<Box<HubUrl>>,
+
+    #[command(flatten)]
+    pub(crate) hub_files: HubFiles,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -8,16 +8,34 @@ mod list;
 mod located;
 mod run;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use taffrail_api::operations::ActionQuestion;
 use taffrail_observe::operations::ActionScripts;
 
 use crate::command_error::CommandError;
 use crate::rule_source;
 
+use arguments::WhichArguments;
 pub(crate) use arguments::{ActionArguments, ActionsArguments};
 pub(crate) use list::list;
+#[cfg(feature = "hub")]
+pub(crate) use list::offered;
 pub(crate) use run::run;
+
+/// Returns the question about the actions of the object that the arguments name, for a hub. That about one action also has
+/// its name and parameters.
+fn question(which: &WhichArguments) -> ActionQuestion {
+    ActionQuestion {
+        action: String::new(),
+        object: which.object.to_arg(),
+        namespace: which.namespace.clone(),
+        all_namespaces: which.all_namespaces,
+        parameters: BTreeMap::new(),
+        allow_create: Vec::new(),
+    }
+}
 
 /// Loads the action scripts in `folder`, if one is given, and after them Taffrail's own.
 fn scripts(folder: Option<&Path>) -> Result<ActionScripts, CommandError> {

@@ -1,27 +1,36 @@
 //! `taffrail action`: plans and shows an action, asks, and prints what was written.
 
 use std::io::{self, IsTerminal as _, Write};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use taffrail_api::operations::{
-    ActionTarget, OperationEvent, OperationPlan, Outcome, PlannedChange, PlannedWrite, RefusedItem, Reply,
+    ActionQuestion, ActionTarget, OperationEvent, OperationPlan, OperationQuestion, Outcome, PlanAnswer,
+    PlannedChange, PlannedWrite, RefusedItem, Reply, RunRequest,
 };
-use taffrail_api::{ActionRun, ActionRunRow, ObjectChangeRow};
+use taffrail_api::{ActionRun, ActionRunRow, ErrorRow, ObjectChangeRow};
+use taffrail_apps::AppError;
 use taffrail_cluster::Cluster;
-use taffrail_observe::operations::{ActionRequest, ActionSettings, LocatedObject, plan_action, random_id};
+use taffrail_object::ObjectKey;
+use taffrail_observe::operations::{ActionRequest, ActionSettings, plan_action, random_id};
 
 use super::arguments::ActionArguments;
 use super::located::{self, FoundObjects};
-use super::scripts;
+use super::{question, scripts};
 use crate::cli::{DryRun, ListOutput, TextOutput};
 use crate::command_error::{CommandError, Exit, written};
-use crate::commands::{get, guard, writes};
+use crate::commands::{get, guard, named, writes};
+use crate::hub_url::HubUrl;
 use crate::output::answer::Console;
 use crate::output::printable;
+use crate::reasons;
 use crate::runtime::block_on;
 use crate::source;
+use crate::source::NoEvents;
 use crate::{phrase, say};
+
+/// The time that a hub has for the writes of an action in each cluster.
+const HUB_RUN: Duration = Duration::from_secs(30);
 
 /// Returns the row of a target before its run: with the planned `writes`, none of them written, and the result `Error`.
 fn row(target: &ActionTarget, writes: &[PlannedWrite]) -> ActionRunRow {
@@ -71,6 +80,8 @@ struct Printer<'a> {
     exit: Exit,
     /// The error that ended the output, such as a full disk; `None` if there was none.
     failed: Option<CommandError>,
+    /// True once the changes were shown and confirmed, before the run.
+    is_asked: bool,
     console: &'a Console,
 }
 
@@ -79,6 +90,9 @@ pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit
     if !which.source.from.is_empty() && arguments.dry_run != DryRun::Client {
         let complaint = CommandError::usage("the objects of a dump (--from) cannot be changed");
         return Err(complaint.hint("add --dry-run=client to print the change without writing it"));
+    }
+    if let Some(url) = &which.hub {
+        return by_hub(arguments, url, console);
     }
     let scripts = scripts(which.rules.0.as_deref())?;
     let begun = Instant::now();
@@ -90,7 +104,8 @@ pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit
         complaint.print(console);
         exit = exit.max(complaint.exit);
     }
-    confirm(arguments, &objects, console)?;
+    let places = objects.iter().map(|object| (object.cluster.clone(), object.key())).collect::<Vec<_>>();
+    confirm(arguments, &places, console)?;
     let request = ActionRequest {
         scripts,
         action: arguments.action.clone(),
@@ -100,34 +115,14 @@ pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit
     };
     let clusters: Vec<Cluster> = located::connections(&objects).cloned().collect();
     let plan = plan_action(&request, objects);
-    let mut refused = Vec::new();
-    for RefusedItem { target, error } in &plan.shown.refused {
-        let complaint = CommandError::from(error);
-        exit = exit.max(complaint.exit);
-        let result = if complaint.exit == Exit::Usage { "Refused" } else { "Error" };
-        let mut row = ActionRunRow { result: result.into(), ..row(target, &[]) };
-        complaint.print(console);
-        fail(&mut row, complaint);
-        refused.push(row);
-    }
+    let (refused, refusal) = refused_rows(&plan.shown, console);
+    exit = exit.max(refusal);
     let rows = plan.shown.items.iter().map(|item| row(&item.target, &item.writes)).collect();
-    let mut printer = Printer { arguments, plan: &plan.shown, rows, exit, failed: None, console };
-    if !may_ask(arguments) && (0..plan.shown.items.len()).any(|item| printer.must_ask(item)) {
-        let what = format!(
-            "the action {} is a script of the cluster, and needs a confirmation to write with your rights",
-            arguments.action
-        );
-        let hint = "look at the action's changes with --dry-run=client, then confirm with --yes";
-        return Err(CommandError::usage(what).hint(hint));
-    }
+    let mut printer =
+        Printer { arguments, plan: &plan.shown, rows, exit, failed: None, is_asked: false, console };
+    printer.check_question("your")?;
     match arguments.dry_run {
-        DryRun::Client => {
-            for item in 0..plan.shown.items.len() {
-                printer.show(item)?;
-                let is_planned = !plan.shown.items[item].writes.is_empty();
-                printer.end(item, if is_planned { "Planned" } else { "Unchanged" })?;
-            }
-        }
+        DryRun::Client => printer.show_all()?,
         DryRun::None | DryRun::Server => {
             let (digest, id) = (plan.shown.digest(), random_id());
             let settings = ActionSettings { dry_run: arguments.dry_run == DryRun::Server, time };
@@ -141,15 +136,78 @@ pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit
                 .map_err(|error| CommandError::from(&error))?;
         }
     }
-    let Printer { rows, exit, failed, .. } = printer;
-    failed.map_or(Ok(()), Err)?;
-    if arguments.output == TextOutput::Json {
-        let items = refused.into_iter().chain(rows).collect();
-        let document = ActionRun::new(&arguments.action, arguments.dry_run.as_str(), items, errors);
-        written(get::document(ListOutput::Json, &document, console))?;
-    }
+    let exit = printer.finish(refused, errors)?;
     source::print_requests(which.source.verbose, clusters.iter(), console);
     Ok(exit)
+}
+
+/// Returns the rows of the objects to which an action cannot be applied, with the exit code, and prints the reasons.
+fn refused_rows(plan: &OperationPlan<ActionTarget>, console: &Console) -> (Vec<ActionRunRow>, Exit) {
+    let mut exit = Exit::Yes;
+    let refused = plan.refused.iter().map(|RefusedItem { target, error }| {
+        let complaint = CommandError::from(error);
+        exit = exit.max(complaint.exit);
+        let result = if complaint.exit == Exit::Usage { "Refused" } else { "Error" };
+        let mut row = ActionRunRow { result: result.into(), ..row(target, &[]) };
+        complaint.print(console);
+        fail(&mut row, complaint);
+        row
+    });
+    (refused.collect(), exit)
+}
+
+/// Has the hub at `url` plan the action and run it.
+fn by_hub(arguments: &ActionArguments, url: &HubUrl, console: &Console) -> Result<Exit, CommandError> {
+    let ActionArguments { action, which, parameters, allow_create, dry_run, .. } = arguments;
+    let question = ActionQuestion {
+        action: action.clone(),
+        parameters: parameters.iter().cloned().collect(),
+        allow_create: allow_create.clone(),
+        ..question(which)
+    };
+    let answer: PlanAnswer<ActionTarget> =
+        source::ask_hub_at(url, &which.hub_files, source::PLANS, &question, which.source.timeout)?
+            .map_err(|error| named::refused_by_hub("actions", &error))?;
+    let mut exit = Exit::Yes;
+    for AppError { cluster, error } in &answer.errors {
+        let complaint = CommandError::unreadable(format!("{cluster}: {}", error.message))
+            .maybe_hint(reasons::hint(&error.reason).map(str::to_owned));
+        complaint.print(console);
+        exit = exit.max(complaint.exit);
+    }
+    let plan = &answer.plan;
+    let targets = plan.items.iter().map(|item| &item.target);
+    let targets = targets.chain(plan.refused.iter().map(|refused| &refused.target));
+    let places: Vec<_> = targets.map(|target| (target.cluster.clone(), target.object.clone())).collect();
+    confirm(arguments, &places, console)?;
+    let (refused, refusal) = refused_rows(plan, console);
+    let rows = plan.items.iter().map(|item| row(&item.target, &item.writes)).collect();
+    let exit = exit.max(refusal);
+    let mut printer = Printer { arguments, plan, rows, exit, failed: None, is_asked: false, console };
+    printer.check_question("the hub's")?;
+    if *dry_run == DryRun::Client || plan.targets() == 0 {
+        printer.show_all()?;
+    } else if printer.asks_at_once()? {
+        let request = RunRequest {
+            id: random_id(),
+            question: OperationQuestion::Action(question),
+            planned_at: answer.planned_at,
+            digest: answer.digest.clone(),
+            confirmed: Some(plan.targets()),
+            dry_run: *dry_run == DryRun::Server,
+            waits: false,
+            timeout_millis: u64::try_from(HUB_RUN.as_millis()).unwrap_or(u64::MAX),
+        };
+        let take = |event: OperationEvent| {
+            printer.take(event).unwrap_or_else(|failed| {
+                printer.failed = Some(failed);
+                Reply::Stop
+            })
+        };
+        let run = block_on(source::hub_operation(url, &which.hub_files, &request, take))?;
+        run.map_err(NoEvents::error)?;
+    }
+    printer.finish(refused, answer.errors.iter().map(ErrorRow::from).collect())
 }
 
 /// Asks the user to confirm an action on several objects; asks nothing for a single object, with --yes or in a dry
@@ -159,17 +217,17 @@ pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit
 /// Fails if the user declines, or if there is no terminal to ask at.
 fn confirm(
     arguments: &ActionArguments,
-    objects: &[LocatedObject],
+    objects: &[(String, ObjectKey)],
     console: &Console,
 ) -> Result<(), CommandError> {
     let ActionArguments { action, which, yes, dry_run, .. } = arguments;
     let (what, of, names): (_, _, Vec<String>) = match which.all_namespaces {
         true => {
-            let named = |object: &LocatedObject| format!("{} in {}", object.key().path(), object.cluster);
+            let named = |(cluster, key): &(String, ObjectKey)| format!("{} in {cluster}", key.path());
             (action.clone(), "objects", objects.iter().map(named).collect())
         }
         false => {
-            let clusters = objects.iter().map(|object| object.cluster.clone());
+            let clusters = objects.iter().map(|(cluster, _)| cluster.clone());
             (format!("{action} in"), "clusters", clusters.collect())
         }
     };
@@ -182,6 +240,62 @@ fn may_ask(arguments: &ActionArguments) -> bool {
 }
 
 impl Printer<'_> {
+    /// Fails if a script of the cluster would write with `whose` rights, and the user cannot be asked.
+    fn check_question(&self, whose: &str) -> Result<(), CommandError> {
+        let must_ask = (0..self.plan.items.len()).any(|item| self.must_ask(item));
+        if may_ask(self.arguments) || !must_ask {
+            return Ok(());
+        }
+        let what = format!(
+            "the action {} is a script of the cluster, and needs a confirmation to write with {whose} rights",
+            self.arguments.action
+        );
+        let hint = "look at the action's changes with --dry-run=client, then confirm with --yes";
+        Err(CommandError::usage(what).hint(hint))
+    }
+
+    /// Shows the changes of all items, which are not sent.
+    fn show_all(&mut self) -> Result<(), CommandError> {
+        for item in 0..self.plan.items.len() {
+            self.show(item)?;
+            let is_planned = !self.plan.items[item].writes.is_empty();
+            self.end(item, if is_planned { "Planned" } else { "Unchanged" })?;
+        }
+        Ok(())
+    }
+
+    /// Shows all changes and asks for a confirmation of them together, if one must be confirmed; returns false if the
+    /// user declines.
+    fn asks_at_once(&mut self) -> Result<bool, CommandError> {
+        if !(0..self.plan.items.len()).any(|item| self.must_ask(item)) {
+            return Ok(true);
+        }
+        for item in 0..self.plan.items.len() {
+            self.show(item)?;
+        }
+        self.is_asked = true;
+        if self.is_confirmed()? {
+            return Ok(true);
+        }
+        self.exit = self.exit.max(Exit::Usage);
+        for item in 0..self.plan.items.len() {
+            self.end(item, "Refused")?;
+        }
+        Ok(false)
+    }
+
+    /// Prints the document, if that is the output, and returns the exit code.
+    fn finish(self, refused: Vec<ActionRunRow>, errors: Vec<ErrorRow>) -> Result<Exit, CommandError> {
+        let Printer { arguments, rows, exit, failed, console, .. } = self;
+        failed.map_or(Ok(()), Err)?;
+        if arguments.output == TextOutput::Json {
+            let items = refused.into_iter().chain(rows).collect();
+            let document = ActionRun::new(&arguments.action, arguments.dry_run.as_str(), items, errors);
+            written(get::document(ListOutput::Json, &document, console))?;
+        }
+        Ok(exit)
+    }
+
     /// Returns true if the user must confirm item number `item`: a script of the cluster would write with the user's
     /// rights, and neither --yes nor --dry-run is given.
     fn must_ask(&self, item: usize) -> bool {
@@ -195,13 +309,20 @@ impl Printer<'_> {
     }
 
     fn take(&mut self, event: OperationEvent) -> Result<Reply, CommandError> {
+        if !event.is_about(self.plan) {
+            return Err(CommandError::unreadable("the hub tells of an object that its plan does not have"));
+        }
         match event {
             OperationEvent::Started { .. }
             | OperationEvent::Writing { .. }
             | OperationEvent::Waiting { .. }
+            | OperationEvent::Refused { .. }
             | OperationEvent::Done
             | OperationEvent::Alive => {}
             OperationEvent::Begins { item } => {
+                if self.is_asked {
+                    return Ok(Reply::Continue);
+                }
                 self.show(item)?;
                 if self.must_ask(item) && !self.is_confirmed()? {
                     self.exit = self.exit.max(Exit::Usage);

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
+use taffrail_api::ObjectActionList;
 use taffrail_api::logs::LogsQuestion;
-use taffrail_api::operations::{PlanAnswer, PlannedWrite, RunRequest, VerbQuestion, WriteTrace};
+use taffrail_api::operations::{ActionQuestion, OperationQuestion, PlanAnswer, RunRequest, WriteTrace};
 use taffrail_api::question::{
     AskedClusters, ClusterStatuses, ExplainAnswer, ExplainView, QuestionError, StatusAnswer, StatusView,
     View, ViewAnswer, ViewQuestion,
@@ -16,13 +17,14 @@ use taffrail_apps::{
     AppError, Freshness, FreshnessState, Objects as _, ReadQuery, Scope, ScopeError, Snapshot,
 };
 use taffrail_cluster::Reason;
-use taffrail_hub::{Ask, AskError, Asking, AskingLogs, LogBounds, Operate, OperationRun};
+use taffrail_hub::{Ask, AskError, Asking, AskingLogs, LogBounds, Operate, OperationRun, UncertainWrite};
 use taffrail_object::ObjectKey;
 use taffrail_observe::logs::{LogPlaces, LogReader};
 use taffrail_observe::{
     ClusterConnector, ExtraObjects, Failure, FleetMembers, FleetRules, FleetSnapshot, Inquiry, LookRequest,
     Member, TimeBudget, TimeLimits, absent_namespaces, for_each_cluster, look,
 };
+use taffrail_status::Trust;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 
@@ -89,6 +91,9 @@ pub(super) struct Asker {
     /// The clusters that are followed now.
     members: watch::Receiver<FleetMembers>,
     rules: Arc<dyn FleetRules>,
+    /// The Argo CDs whose actions are offered.
+    #[cfg_attr(not(feature = "lua"), expect(dead_code, reason = "without Lua there are no actions"))]
+    trust: Trust,
     objects_rules: RulesWithOptions,
     /// The turns of questions, and the places of logs, at each cluster that was asked, by name.
     turns: Mutex<HashMap<String, ClusterTurns>>,
@@ -212,11 +217,12 @@ impl Asker {
     pub(super) fn new(
         members: watch::Receiver<FleetMembers>,
         rules: RulesWithOptions,
+        trust: Trust,
     ) -> (Asker, mpsc::Receiver<Inquiry>) {
         let (inquiries, receiver) = mpsc::channel(WAITING);
         let objects_rules = rules.clone();
         let turns = Mutex::default();
-        (Asker { inquiries, members, rules: Arc::new(rules), objects_rules, turns }, receiver)
+        (Asker { inquiries, members, rules: Arc::new(rules), trust, objects_rules, turns }, receiver)
     }
 
     /// Returns the clusters that are followed now.
@@ -514,15 +520,28 @@ impl Ask for Asker {
 impl Operate for Asker {
     fn plan(
         &self,
-        question: VerbQuestion,
+        question: OperationQuestion,
         patience: Duration,
     ) -> BoxFuture<'_, Result<PlanAnswer, AskError>> {
         let deadline = Deadline::of(patience);
         Box::pin(async move {
-            let mut planned = operations::plan(self, question, Timestamp::now(), deadline).await?;
-            planned.note_rights(deadline).await;
-            Ok(planned.plan.answer)
+            let planned = operations::plan(self, question, Timestamp::now(), deadline).await?;
+            Ok(planned.with_rights(deadline).await)
         })
+    }
+
+    fn actions(
+        &self,
+        question: ActionQuestion,
+        patience: Duration,
+    ) -> BoxFuture<'_, Result<ObjectActionList, AskError>> {
+        #[cfg(feature = "lua")]
+        return Box::pin(operations::actions::list(self, question, Deadline::of(patience)));
+        #[cfg(not(feature = "lua"))]
+        {
+            let (_, _) = (question, patience);
+            Box::pin(std::future::ready(Err(AskError::Invalid(operations::WITHOUT_LUA.to_owned()))))
+        }
     }
 
     fn prepare(&self, request: RunRequest) -> BoxFuture<'_, Result<OperationRun, AskError>> {
@@ -536,7 +555,7 @@ impl Operate for Asker {
 
     fn trace(
         &self,
-        writes: Vec<(String, PlannedWrite)>,
+        writes: Vec<UncertainWrite>,
         patience: Duration,
     ) -> BoxFuture<'_, Vec<(WriteTrace, String)>> {
         Box::pin(operations::trace(self, writes, Deadline::of(patience)))
@@ -546,7 +565,6 @@ impl Operate for Asker {
 #[cfg(test)]
 mod tests {
     use taffrail_observe::Failure;
-    use taffrail_status::Trust;
     use taffrail_status::assess::Budgets;
 
     use super::*;
@@ -567,7 +585,7 @@ mod tests {
             &Trust::default(),
         );
         let (_sender, receiver) = watch::channel(members.clone());
-        let (asker, _inquiries) = Asker::new(receiver, rules);
+        let (asker, _inquiries) = Asker::new(receiver, rules, Trust::default());
         let all = &members.members[..];
         let (eu, us) = all.split_at(1);
         let deadline = || Deadline::of(Duration::from_secs(10));

@@ -113,7 +113,7 @@ impl HubProcess {
         let rules = RuleSource::default().with_options(Budgets::default(), source.patience(), &source.trust);
         let trust = source.trust.clone();
         let (found, mut followed) = FoundClusters::new(members.clone(), tools.clone(), trust);
-        let (asker, inquiries) = Asker::new(followed.clone(), rules.clone());
+        let (asker, inquiries) = Asker::new(followed.clone(), rules.clone(), source.trust.clone());
         let asker = Arc::new(asker);
         let api = api.with_asker(Arc::clone(&asker) as Arc<dyn Ask>);
         let api = Arc::new(api.with_operator(asker));

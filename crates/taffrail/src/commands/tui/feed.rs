@@ -7,18 +7,21 @@ use std::time::Duration;
 use clap::FromArgMatches;
 use taffrail_api::AppRow;
 use taffrail_api::hub::{AppChange, HubList, StreamFrame};
-use taffrail_api::operations::{OperationEvent, PlanAnswer, Reply, RunRequest, VerbQuestion};
+use taffrail_api::operations::{
+    OperationEvent, OperationQuestion, PlanAnswer, Reply, RunRequest, VerbQuestion,
+};
+use taffrail_apps::AppRef;
 use taffrail_observe::operations::random_id;
 use tokio::time::sleep;
 
-use super::question::{Answer, AppPlace, Event, Part, PartAnswer, Question, Request, encoded};
+use super::question::{Answer, AppPlace, Event, Part, PartAnswer, Question, Request, RunEnd, encoded};
 use crate::cli::{HubFiles, HubSource, ViewArguments};
 use crate::command_error::{CommandError, Exit};
 use crate::commands::{self, Cli, Command, named, watch};
 use crate::hub_url::HubUrl;
 use crate::output::answer::Console;
 use crate::runtime;
-use crate::source::{self, HubBudget, read_stream};
+use crate::source::{self, HubBudget, NoEvents, read_stream};
 
 /// The pages of the stream: what a terminal shows of the whole fleet, and the number of its state.
 const STREAM: &str =
@@ -59,7 +62,7 @@ pub(super) fn plan(hub: &Arc<Hub>, number: u64, question: VerbQuestion, events: 
     let (hub, events) = (Arc::clone(hub), events.clone());
     std::thread::spawn(move || {
         let _alarm = Alarm(events.clone());
-        let answer = match source::hub_plan(&hub.url, &hub.files, &question, PATIENCE) {
+        let answer = match source::ask_hub_at(&hub.url, &hub.files, source::PLANS, &question, PATIENCE) {
             Ok(Ok(answer)) => Ok(Box::new(answer)),
             Ok(Err(error)) => Err(told(&named::refused_by_hub(question.verb.as_str(), &error))),
             Err(error) => Err(told(&error)),
@@ -74,16 +77,16 @@ pub(super) fn run(
     hub: &Arc<Hub>,
     number: u64,
     question: VerbQuestion,
-    plan: &PlanAnswer,
+    plan: &PlanAnswer<AppRef>,
     events: &Sender<Event>,
 ) {
     let (hub, events) = (Arc::clone(hub), events.clone());
     let request = RunRequest {
         id: random_id(),
-        question,
+        question: OperationQuestion::Verb(question),
         planned_at: plan.planned_at,
         digest: plan.digest.clone(),
-        confirmed: Some(plan.plan.apps()),
+        confirmed: Some(plan.plan.targets()),
         dry_run: false,
         waits: true,
         timeout_millis: u64::try_from(RUN.as_millis()).unwrap_or(u64::MAX),
@@ -93,8 +96,12 @@ pub(super) fn run(
             Ok(()) => Reply::Continue,
             Err(_) => Reply::Stop,
         };
-        let end = source::hub_operation(&hub.url, &hub.files, &request, take).await;
-        let _ = events.send(Event::RunEnded(number, end.map_err(|error| told(&error))));
+        let end = match source::hub_operation(&hub.url, &hub.files, &request, take).await {
+            Ok(()) => RunEnd::Done,
+            Err(NoEvents::Refused(error)) => RunEnd::Refused(told(&error)),
+            Err(NoEvents::Broken(error)) => RunEnd::Lost(told(&error)),
+        };
+        let _ = events.send(Event::RunEnded(number, end));
     });
 }
 

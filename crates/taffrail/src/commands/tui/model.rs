@@ -321,7 +321,7 @@ impl Model {
         let number = self.next_number();
         let (operation, effect) = Operation::begin(number, app, verb);
         self.operation = Some(operation);
-        effects.push(effect);
+        effects.extend(effect);
     }
 
     fn move_right(&mut self) {

@@ -1,7 +1,7 @@
 //! An operation on an app: its plan, the confirmation, and its results, in place of the rows.
 
 use ratatui_core::style::{Modifier, Style};
-use ratatui_crossterm::crossterm::event::{KeyCode, KeyEvent};
+use ratatui_crossterm::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use taffrail_api::operations::{
     MOST_UNCOUNTED, OperationEvent, Outcome, PlanAnswer, PlannedItem, VerbQuestion,
 };
@@ -11,11 +11,11 @@ use taffrail_apps::{AppRef, Delivery};
 use taffrail_status::Status;
 
 use super::paint::{Colours, Line, glyph};
-use super::question::{AppPlace, Effect};
+use super::question::{AppPlace, Effect, RunEnd};
 use super::words::count;
 use crate::commands::verbs::outcome;
 
-/// How far an item of the plan is.
+/// The progress of an item of the plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct ItemRun {
     /// What is done or waited for; empty before it begins.
@@ -28,11 +28,11 @@ enum Phase {
     /// The hub plans the operation.
     Planning,
     /// The plan is shown.
-    Planned(Box<PlanAnswer>),
+    Planned(Box<PlanAnswer<AppRef>>),
     /// The plan runs.
-    Running(Box<PlanAnswer>, Vec<ItemRun>),
+    Running(Box<PlanAnswer<AppRef>>, Vec<ItemRun>),
     /// The run has ended, or the hub no longer tells of it: then with the reason.
-    Ended(Box<PlanAnswer>, Vec<ItemRun>, Option<String>),
+    Ended(Box<PlanAnswer<AppRef>>, Vec<ItemRun>, Option<String>),
     /// There is no plan, for this reason.
     Failed(String),
 }
@@ -54,7 +54,7 @@ pub(super) struct Operation {
     pub(super) top: usize,
 }
 
-/// What a key did to an operation.
+/// The effect of a key on an operation.
 pub(super) enum Pressed {
     /// The operation goes on, with these effects.
     Stays(Vec<Effect>),
@@ -64,7 +64,7 @@ pub(super) enum Pressed {
 
 impl Operation {
     /// Begins to plan a verb for an app in its cluster.
-    pub(super) fn begin(number: u64, app: AppPlace, verb: Verb) -> (Operation, Effect) {
+    pub(super) fn begin(number: u64, app: AppPlace, verb: Verb) -> (Operation, Option<Effect>) {
         let mut operation = Operation {
             number,
             app,
@@ -85,27 +85,32 @@ impl Operation {
         is_flux && matches!(self.verb, Verb::Reconcile(_))
     }
 
-    fn question(&self) -> VerbQuestion {
+    fn question(&self) -> Option<VerbQuestion> {
         let full = self.app.full_name();
         let everywhere = AppPlace { cluster: String::new(), home: None, ..self.app.clone() }.full_name();
         let name = if self.is_everywhere { everywhere.trim_start_matches('/') } else { &full };
         let clusters = if self.is_everywhere { Vec::new() } else { vec![self.app.cluster.clone()] };
-        VerbQuestion {
+        Some(VerbQuestion {
             verb: self.verb,
-            names: name.parse().into_iter().collect(),
+            // A name that cannot be parsed must not stand for all apps.
+            names: vec![name.parse().ok()?],
             selector: None,
             apps: AppSelection { clusters, ..AppSelection::default() },
-        }
+        })
     }
 
-    fn plan(&mut self, number: u64) -> Effect {
+    fn plan(&mut self, number: u64) -> Option<Effect> {
         (self.number, self.phase, self.top) = (number, Phase::Planning, 0);
         self.typed.clear();
-        Effect::Plan(number, Box::new(self.question()))
+        let Some(question) = self.question() else {
+            self.phase = Phase::Failed(format!("{} cannot be asked for by its name", self.app.name));
+            return None;
+        };
+        Some(Effect::Plan(number, Box::new(question)))
     }
 
     /// Takes the plan, or the reason why there is none.
-    pub(super) fn take_plan(&mut self, answer: Result<PlanAnswer, String>) {
+    pub(super) fn take_plan(&mut self, answer: Result<PlanAnswer<AppRef>, String>) {
         self.phase = match answer {
             Ok(answer) => Phase::Planned(Box::new(answer)),
             Err(why) => Phase::Failed(why),
@@ -131,39 +136,45 @@ impl Operation {
             }
             OperationEvent::Started { .. }
             | OperationEvent::Begins { .. }
+            | OperationEvent::Refused { .. }
             | OperationEvent::Done
             | OperationEvent::Alive => {}
         }
     }
 
-    /// Takes the end of the run, or the reason why the hub did not begin it, or no longer tells of it. Returns the effect
-    /// that plans it again, if nothing was sent; `number` is then its number.
-    pub(super) fn take_end(&mut self, end: Result<(), String>, number: u64) -> Option<Effect> {
+    /// Takes the end of the run. Returns the effect that plans it again, with `number`, if nothing was sent.
+    pub(super) fn take_end(&mut self, end: RunEnd, number: u64) -> Option<Effect> {
         let Phase::Running(plan, runs) = std::mem::replace(&mut self.phase, Phase::Planning) else {
             return None;
         };
-        let has_begun = runs.iter().any(|run| run.outcome.is_some() || !run.doing.is_empty());
         match end {
-            Err(why) if !has_begun => {
+            RunEnd::Refused(why) => {
                 self.refused = Some(why);
-                Some(self.plan(number))
+                self.plan(number)
             }
-            end => {
-                self.phase = Phase::Ended(plan, runs, end.err());
+            RunEnd::Done => {
+                self.phase = Phase::Ended(plan, runs, None);
+                None
+            }
+            RunEnd::Lost(why) => {
+                self.phase = Phase::Ended(plan, runs, Some(why));
                 None
             }
         }
     }
 
     /// Returns the number of apps that would be written to; `None` if nothing may be.
-    fn writable(plan: &PlanAnswer) -> Option<usize> {
+    fn writable(plan: &PlanAnswer<AppRef>) -> Option<usize> {
         let writes = plan.plan.items.iter().any(|item| !item.writes.is_empty() && item.forbidden.is_none());
-        writes.then(|| plan.plan.apps())
+        writes.then(|| plan.plan.targets())
     }
 
     /// Takes a key; `number` is that of a new plan or run.
     pub(super) fn press(&mut self, key: KeyEvent, number: u64) -> Pressed {
         let stays = |effects| Pressed::Stays(effects);
+        if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
+            return stays(Vec::new());
+        }
         match key.code {
             KeyCode::Esc => return Pressed::Closes,
             KeyCode::Char('j') | KeyCode::Down => self.top = self.top.saturating_add(1),
@@ -176,13 +187,13 @@ impl Operation {
             KeyCode::Char('a') if matches!(self.phase, Phase::Planned(_) | Phase::Failed(_)) => {
                 self.is_everywhere = !self.is_everywhere;
                 self.refused = None;
-                return stays(vec![self.plan(number)]);
+                return stays(self.plan(number).into_iter().collect());
             }
             KeyCode::Char('s') if self.has_source() && matches!(self.phase, Phase::Planned(_)) => {
                 if let Verb::Reconcile(how) = self.verb {
                     self.verb = Verb::Reconcile(Reconcile { with_source: !how.with_source, ..how });
                 }
-                return stays(vec![self.plan(number)]);
+                return stays(self.plan(number).into_iter().collect());
             }
             KeyCode::Char(digit @ '0'..='9') if self.typed.len() < 6 => self.typed.push(digit),
             KeyCode::Backspace => drop(self.typed.pop()),
@@ -194,8 +205,9 @@ impl Operation {
 
     /// Begins the run if the key confirms the plan: `y`, and over ten apps Enter after their number.
     fn run(&mut self, key: KeyCode, number: u64) -> Vec<Effect> {
-        let question = self.question();
-        let Phase::Planned(plan) = &self.phase else { return Vec::new() };
+        let (Phase::Planned(plan), Some(question)) = (&self.phase, self.question()) else {
+            return Vec::new();
+        };
         let Some(apps) = Operation::writable(plan) else { return Vec::new() };
         let is_confirmed = match apps > MOST_UNCOUNTED {
             true => key == KeyCode::Enter && self.typed == apps.to_string(),

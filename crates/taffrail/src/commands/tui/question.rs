@@ -5,6 +5,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use taffrail_api::hub::{AppChange, Attention, HubList, Matrix, StreamFrame};
 use taffrail_api::operations::{OperationEvent, PlanAnswer, VerbQuestion};
 use taffrail_api::{AppRow, ClusterRow};
+use taffrail_apps::AppRef;
 
 /// The name of an app in a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,6 +116,17 @@ impl Part {
     }
 }
 
+/// The end of a run, as far as the hub tells of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum RunEnd {
+    /// All results are known.
+    Done,
+    /// Nothing was sent, for this reason.
+    Refused(String),
+    /// The hub tells no more, for this reason.
+    Lost(String),
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Question {
     Attention,
@@ -164,11 +176,11 @@ pub(super) enum Event {
     /// The hub does not answer, or refuses: the reason.
     Away(String),
     /// The plan of an operation, by its number, or the reason why there is none.
-    Planned(u64, Result<Box<PlanAnswer>, String>),
+    Planned(u64, Result<Box<PlanAnswer<AppRef>>, String>),
     /// An event of the run with a number.
     Ran(u64, Box<OperationEvent>),
-    /// The run with a number has ended, or the hub refused it or no longer tells of it: the reason.
-    RunEnded(u64, Result<(), String>),
+    /// The run with a number has ended.
+    RunEnded(u64, RunEnd),
     /// The process is to stop, as by Ctrl-Z.
     Stop,
     /// A part of the program failed: the reason.
@@ -184,7 +196,7 @@ pub(super) enum Effect {
     /// Plan an operation, under a number.
     Plan(u64, Box<VerbQuestion>),
     /// Run the plan of a question, under a number.
-    Run(u64, Box<VerbQuestion>, Box<PlanAnswer>),
+    Run(u64, Box<VerbQuestion>, Box<PlanAnswer<AppRef>>),
     /// Put a text into the clipboard of the terminal.
     Copy(String),
     Quit,

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use taffrail_api::AppRow;
 use taffrail_api::operations::{PlanAnswer, VerbQuestion};
-use taffrail_apps::Delivery;
+use taffrail_apps::{AppRef, Delivery};
 
 use super::model::Model;
 use super::paint::Colours;
@@ -330,7 +330,7 @@ struct Session {
     presses: usize,
     copied: Vec<String>,
     /// The runs that were asked for.
-    runs: Vec<(u64, Box<VerbQuestion>, Box<PlanAnswer>)>,
+    runs: Vec<(u64, Box<VerbQuestion>, Box<PlanAnswer<AppRef>>)>,
     has_quit: bool,
 }
 

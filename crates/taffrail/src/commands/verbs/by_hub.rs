@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use taffrail_api::operations::{RunRequest, VerbQuestion};
+use taffrail_api::operations::{OperationQuestion, PlanAnswer, RunRequest, VerbQuestion};
+use taffrail_apps::AppRef;
 use taffrail_apps::verbs::Verb;
 use taffrail_observe::operations::random_id;
 
@@ -14,13 +15,13 @@ use crate::commands::named;
 use crate::hub_url::HubUrl;
 use crate::output::answer::Console;
 use crate::runtime::block_on;
-use crate::source;
+use crate::source::{self, NoEvents};
 
 /// The time in which a hub must answer with a plan.
 const PATIENCE: Duration = Duration::from_secs(12);
 
 /// The longest time of a run, as a hub allows it.
-const MAX_RUN: Duration = Duration::from_secs(600);
+const MAX_RUN: Duration = Duration::from_secs(3600);
 
 pub(super) fn run(
     verb: Verb,
@@ -30,7 +31,7 @@ pub(super) fn run(
     console: &Console,
 ) -> Result<Exit, CommandError> {
     let files = &arguments.hub_files;
-    let answer = source::hub_plan(url, files, &question, PATIENCE)?
+    let answer: PlanAnswer<AppRef> = source::ask_hub_at(url, files, source::PLANS, &question, PATIENCE)?
         .map_err(|error| named::refused_by_hub(verb.as_str(), &error))?;
     let mut printer = Printer::new(verb, arguments, &answer.plan, console);
     confirm(&mut printer, verb, arguments, &answer.plan, console)?;
@@ -39,20 +40,25 @@ pub(super) fn run(
         return Ok(exit.max(printer.show()?));
     }
     printer.begin()?;
-    if answer.plan.apps() > 0 {
+    if answer.plan.targets() > 0 {
         let timeout = arguments.source.timeout.min(MAX_RUN);
         let request = RunRequest {
             id: random_id(),
-            question,
+            question: OperationQuestion::Verb(question),
             planned_at: answer.planned_at,
             digest: answer.digest.clone(),
-            confirmed: Some(answer.plan.apps()),
+            confirmed: Some(answer.plan.targets()),
             dry_run: arguments.dry_run == DryRun::Server,
             waits: arguments.wait,
             timeout_millis: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
         };
         let run = source::hub_operation(url, files, &request, |event| printer.take(event));
-        block_on(run)??;
+        match block_on(run)? {
+            Ok(()) => {}
+            Err(NoEvents::Refused(error)) => return Err(error),
+            // What is known is printed.
+            Err(NoEvents::Broken(error)) => error.print(console),
+        }
     }
     Ok(exit.max(printer.finish()?))
 }

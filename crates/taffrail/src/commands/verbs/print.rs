@@ -34,6 +34,8 @@ struct Printed {
     row: ActionRow,
     /// True if this app's changes were printed before a request for confirmation, and need not be printed again.
     is_previewed: bool,
+    /// True once the result is known.
+    is_ended: bool,
     /// True once the command has waited for this app for a second; if stderr is not a terminal, a line then says so.
     is_awaited: bool,
 }
@@ -66,7 +68,7 @@ impl<'a> Printer<'a> {
         let printed = |item: &PlannedItem<AppRef>| {
             let mut row = ActionRow::new(&item.target, "Error", "");
             row.warnings.clone_from(&item.warnings);
-            Printed { row, is_previewed: false, is_awaited: false }
+            Printed { row, is_previewed: false, is_ended: false, is_awaited: false }
         };
         Printer {
             verb,
@@ -159,7 +161,8 @@ impl<'a> Printer<'a> {
             self.end(at, "Unchanged", &unchanged);
             self.say(at, &unchanged, Style::new())?;
         }
-        for PlannedItem { target: app, warnings, .. } in &self.plan.items {
+        for PlannedItem { target: app, warnings, forbidden, .. } in &self.plan.items {
+            let warnings = forbidden.iter().chain(warnings);
             for warning in warnings {
                 CommandError::usage(format!("{app} in {}: {warning}", app.home))
                     .harmless()
@@ -190,9 +193,13 @@ impl<'a> Printer<'a> {
     }
 
     /// Prints the document if the output is JSON, and returns the exit code. Fails if an earlier output failed.
-    pub(super) fn finish(self) -> Result<Exit, CommandError> {
+    pub(super) fn finish(mut self) -> Result<Exit, CommandError> {
         if let Some(failed) = self.failed {
             return Err(failed);
+        }
+        for item in self.items.iter_mut().filter(|item| !item.is_ended) {
+            self.exit = self.exit.max(Exit::Incomplete);
+            "the result is not known".clone_into(&mut item.row.message);
         }
         if self.arguments.output == TextOutput::Json {
             let refused = self.plan.refused.iter().map(|RefusedItem { target: app, error }| {
@@ -209,6 +216,7 @@ impl<'a> Printer<'a> {
 
     /// Records the result of the app number `at`.
     fn end(&mut self, at: usize, result: &'static str, message: &str) {
+        self.items[at].is_ended = true;
         let row = &mut self.items[at].row;
         (row.result, row.message) = (result.into(), message.to_owned());
     }
@@ -234,6 +242,11 @@ impl<'a> Printer<'a> {
 
     /// Prints an event of the operation. Returns [`Reply::Stop`] if printing failed, else [`Reply::Continue`].
     pub(super) fn take(&mut self, event: OperationEvent) -> Reply {
+        if !event.is_about(self.plan) {
+            self.failed =
+                Some(CommandError::unreadable("the hub tells of an app that its plan does not have"));
+            return Reply::Stop;
+        }
         match self.print_event(event) {
             Ok(()) => Reply::Continue,
             Err(failed) => {
@@ -246,7 +259,10 @@ impl<'a> Printer<'a> {
     fn print_event(&mut self, event: OperationEvent) -> Result<(), CommandError> {
         match event {
             OperationEvent::Started { .. } => self.begun = Instant::now(),
-            OperationEvent::Begins { .. } | OperationEvent::Done | OperationEvent::Alive => {}
+            OperationEvent::Begins { .. }
+            | OperationEvent::Refused { .. }
+            | OperationEvent::Done
+            | OperationEvent::Alive => {}
             OperationEvent::Writing { item, write, is_alternative } => {
                 self.waiting = None;
                 if is_alternative {
@@ -290,7 +306,10 @@ impl<'a> Printer<'a> {
     fn print_outcome(&mut self, at: usize, outcome: Outcome) -> Result<(), CommandError> {
         let (result, message, text, style, after) = match outcome {
             // It was printed when the run began.
-            Outcome::Unchanged | Outcome::Refused => return Ok(()),
+            Outcome::Unchanged | Outcome::Refused => {
+                self.items[at].is_ended = true;
+                return Ok(());
+            }
             Outcome::Accepted => {
                 let text = "the server accepts the change; nothing was written (dry run)".to_owned();
                 ("Accepted", String::new(), text, Style::new(), None)

@@ -4,14 +4,15 @@ use ratatui_crossterm::crossterm::event::{Event as Input, KeyCode, KeyEvent, Key
 use serde_json::{Value, json};
 use taffrail_api::operations::{PlanAnswer, VerbQuestion};
 use taffrail_api::question::AppSelection;
-use taffrail_apps::AppQuery;
 use taffrail_apps::verbs::Verb;
+use taffrail_apps::{AppQuery, AppRef};
 
+use super::super::question::RunEnd;
 use super::{Event, Fleet, NOW, Session, assert_screen, parsed};
 
 impl Fleet {
     /// Plans a verb for the apps of a question: a write in each cluster.
-    pub(super) fn plan(&self, question: &VerbQuestion) -> Result<Box<PlanAnswer>, String> {
+    pub(super) fn plan(&self, question: &VerbQuestion) -> Result<Box<PlanAnswer<AppRef>>, String> {
         let Some(name) = question.names.first().map(ToString::to_string) else {
             return Err("no app".to_owned());
         };
@@ -68,7 +69,7 @@ fn operations_are_planned_confirmed_and_told() {
     assert_eq!(task.runs.len(), 1);
     task.shows(&["waits for its turn", "Esc closes, and the hub goes on"]);
     end(&mut task, 0, json!({"result": "done"}));
-    task.happen(Event::RunEnded(task.runs[0].0, Ok(())));
+    task.happen(Event::RunEnded(task.runs[0].0, RunEnd::Done));
     task.shows(&["✓ Done", "Esc closes"]);
     task.press("Esc");
     task.shows(&["d Why"]);
@@ -91,7 +92,7 @@ fn operations_are_planned_confirmed_and_told() {
     // What the hub did not begin is shown again.
     let mut task = at();
     task.press("g p Enter S y");
-    let refused = Err("the plan has changed since it was shown, so nothing was sent".to_owned());
+    let refused = RunEnd::Refused("the plan has changed since it was shown, so nothing was sent".to_owned());
     task.happen(Event::RunEnded(task.runs[0].0, refused));
     task.shows(&["Nothing was written: the plan has changed", "y suspends"]);
 }
