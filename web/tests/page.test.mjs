@@ -195,6 +195,38 @@ test("reconcile with source in several clusters tells each result", { skip }, as
   assert.deepEqual(faults, []);
 });
 
+test("a Deployment is restarted by its action, and a second one is cancelled before it is written", { skip }, async () => {
+  const row = await until(calm, "a ready Kustomization");
+  const { page, context, faults } = await open(`/app/${refOf(row)}?tab=objects`);
+  const deployment = page.locator(".tree-row", { hasText: "Deployment" }).first();
+  await deployment.waitFor();
+  await deployment.focus();
+  const before = (await ask("operations")).items.length;
+  for (const isRun of [false, true]) {
+    await page.keyboard.press(".");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel(/^restart/).check();
+    const go = dialog.getByRole("button", { name: /^Restart Deployment .* in / });
+    await until(() => go.isEnabled(), "the plan");
+    await dialog.getByText("restartedAt").waitFor();
+    await page.screenshot({ path: `${PICTURES}action-wide-light.png` });
+    for (const line of await violations(page)) faults.push(`action: axe: ${line}`);
+    if (isRun) {
+      await go.click();
+      await dialog.getByText("✓ Requested").or(dialog.getByText("✓ Done")).waitFor();
+    }
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    assert.equal((await ask("operations")).items.length, before + (isRun ? 1 : 0));
+    await deployment.focus();
+  }
+  const [operation] = (await ask("operations")).items;
+  assert.equal(operation.operation, "restart");
+  assert.equal(operation.items[0].writes[0].state, "stored");
+  await context.close();
+  assert.deepEqual(faults, []);
+});
+
 test("the token is exchanged for a cookie and leaves the address", { skip }, async () => {
   const { page, context, faults } = await open("/apps?delivery=helm");
   await page.waitForSelector("[role=row][data-index]");

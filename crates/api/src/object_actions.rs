@@ -113,8 +113,8 @@ pub struct ActionRunRow {
     /// For a script of a cluster, the object in the cluster that contains the script; left out for other scripts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script_of: Option<String>,
-    /// The result: `Done`, `Unchanged`, `Refused`, `Error`, or `Timeout` if the cluster did not answer in time; of dry
-    /// runs `Planned` or `Accepted`.
+    /// The result: `Done`, `Unchanged`, `Refused`, `Error`, `Timeout` if the cluster did not answer in time, or `Interrupted` if
+    /// a hub did not learn the result; of dry runs `Planned` or `Accepted`.
     pub result: Cow<'static, str>,
     /// The reason for the result. If the answer to a write was lost, it says that the change may or may not have been
     /// made.

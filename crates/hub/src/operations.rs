@@ -269,7 +269,8 @@ impl Run {
                     position.waiting.clone_from(&progress.waiting);
                     fresh.extend(progress.waiting.clone());
                 }
-                if !fresh.is_empty() || progress.record.ended.is_some() {
+                // The end is told after it was saved.
+                if !fresh.is_empty() || progress.events.last() == Some(&OperationEvent::Done) {
                     return fresh;
                 }
             }
@@ -512,7 +513,12 @@ impl Operations {
             let mut is_unread = false;
             for (place, item) in open {
                 let own: Vec<(WriteTrace, String)> = traces.by_ref().take(item.writes.len()).collect();
-                let is_open = own.iter().any(|(trace, _)| *trace == WriteTrace::Unread);
+                // What is under way may still change an object that did not have the change.
+                let is_open = own.iter().any(|(trace, _)| match trace {
+                    WriteTrace::Unread => true,
+                    WriteTrace::NotMade => look == 1,
+                    WriteTrace::Made | WriteTrace::Unknown => false,
+                });
                 if !is_open || look == most {
                     let outcome = interrupted(&own, record.dry_run);
                     run.note(OperationEvent::Ended { item: place, outcome });

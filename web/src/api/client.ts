@@ -153,7 +153,9 @@ export const hub = {
     post<Api.ExplainAnswer>("questions", question, signal),
   trust: (question: Question<"trust">, signal?: AbortSignal) => post<Api.TrustAnswer>("questions", question, signal),
   logs: readLogs,
+  /** Lists the actions of the object that a question names. */
+  actions: (question: Api.ActionQuestion, signal?: AbortSignal) => post<Api.ObjectActionList>("actions", question, signal),
   /** Plans an operation; nothing is written. */
-  plan: (question: Api.VerbQuestion, signal?: AbortSignal) => post<Api.PlanAnswer>("plans", question, signal),
+  plan: (question: Api.OperationQuestion, signal?: AbortSignal) => post<Api.PlanAnswer>("plans", question, signal),
   run,
 };

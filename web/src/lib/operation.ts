@@ -24,8 +24,15 @@ export async function runPlan(id: string, question: OperationQuestion, plan: Pla
   let isDone = false;
   let refusal: HubError | undefined;
   let lost = 0;
+  // A connection that is opened again begins with the events that came before.
+  let known = 0;
+  let count = 0;
   function note(event: OperationEvent) {
-    lost = 0;
+    count += 1;
+    if (count > known) {
+      known = count;
+      lost = 0;
+    }
     switch (event.event) {
       case "writing": return take(event.item, { doing: "Writing" });
       case "written": return take(event.item, { doing: event.isStored ? "Written" : "Accepted" });
@@ -36,6 +43,7 @@ export async function runPlan(id: string, question: OperationQuestion, plan: Pla
     }
   }
   for (let isFirst = true; ; isFirst = false) {
+    count = 0;
     try {
       await hub.run(request, note);
     } catch (error) {
@@ -82,7 +90,7 @@ export const optionsOf = (delivery: string): Option[] | undefined => OF_DELIVERY
 
 /** The result of an item in words, and whether it is good (`true`), bad or neither (`undefined`). */
 export function outcomeWords(outcome: Outcome, verb: string): { text: string; why: string; isGood: boolean | undefined } {
-  const done = verb === "suspend" ? "Suspended" : verb === "resume" ? "Resumed" : "Requested";
+  const done = { suspend: "Suspended", resume: "Resumed", reconcile: "Requested" }[verb] ?? "Done";
   switch (outcome.result) {
     case "unchanged": return { text: "Nothing to do", why: "", isGood: undefined };
     case "refused": return { text: "Skipped", why: "", isGood: undefined };

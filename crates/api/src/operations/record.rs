@@ -38,13 +38,10 @@ impl WriteTrace {
                     (None, _) => WriteTrace::Unknown,
                 }
             }
-            // It may have been changed, and then deleted; or created, by this or another client.
-            (PlannedChange::Patch { .. }, Presence::Absent)
-            | (PlannedChange::Create { .. }, Presence::Present(_)) => WriteTrace::Unknown,
-            (PlannedChange::Create { .. }, Presence::Absent) => match write.object.name.is_empty() {
-                true => WriteTrace::Unknown,
-                false => WriteTrace::NotMade,
-            },
+            // It may have been changed or created, and then deleted; or created by another client.
+            (PlannedChange::Patch { .. }, Presence::Absent) | (PlannedChange::Create { .. }, _) => {
+                WriteTrace::Unknown
+            }
         }
     }
 }
@@ -165,7 +162,8 @@ impl OperationRecord {
                 let item = self.items.get_mut(*item);
                 let Some(recorded) = item.and_then(|item| item.writes.get_mut(*write)) else { return };
                 recorded.state = if *is_stored { WriteState::Stored } else { WriteState::Accepted };
-                if let Some(name) = name {
+                // A dry run generates a name that the object does not get.
+                if let (Some(name), true) = (name, *is_stored) {
                     recorded.write.object.name.clone_from(name);
                 }
             }

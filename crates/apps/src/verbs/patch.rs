@@ -108,6 +108,11 @@ impl Patch {
         Patch { based_on: (!version.is_empty()).then_some(version), ..self }
     }
 
+    /// Returns the resource version that the object must still have; `None` for any.
+    pub fn base(&self) -> Option<&str> {
+        self.based_on.as_deref()
+    }
+
     /// Returns true if the patch changes no field.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
@@ -179,7 +184,11 @@ impl Patch {
         let proves = |change: &Change| {
             is_there(change) && change.after.as_ref().is_some_and(|after| is_own(after, change))
         };
-        if lasting().all(is_there) && self.changes.iter().any(proves) {
+        let is_whole = match lasting().next() {
+            Some(_) => lasting().all(is_there),
+            None => self.changes.iter().all(is_there),
+        };
+        if is_whole && self.changes.iter().any(proves) {
             return Some(true);
         }
         let is_as_before = lasting().next().is_some() && lasting().all(|change| has(change, &change.before));

@@ -66,3 +66,52 @@ fn dropped_fields_are_found() {
     let kept = object(json!({"n": 3}), json!({}));
     assert_eq!(patch.dropped(&Object::new((&kept).into()).unwrap()), ["spec.unknown"]);
 }
+
+/// An object whose field `suspend` and annotations the manager wrote.
+fn managed(spec: Value, annotations: Value, manager: &str) -> Value {
+    let fields = |value: &Value| -> serde_json::Map<String, Value> {
+        value.as_object().unwrap().keys().map(|key| (format!("f:{key}"), json!({}))).collect()
+    };
+    let entry = json!({"manager": manager, "operation": "Update", "apiVersion": "example.com/v1", "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:spec": fields(&spec), "f:metadata": {"f:annotations": fields(&annotations)}}});
+    json!({"apiVersion": "example.com/v1", "kind": "Widget",
+        "metadata": {"name": "web", "annotations": annotations, "managedFields": [entry]}, "spec": spec})
+}
+
+#[test]
+fn a_write_is_proved_by_its_writer_or_by_the_time_in_its_value() {
+    let planned_at: jiff::Timestamp = "2026-03-01T12:00:00.123Z".parse().unwrap();
+    let found =
+        |patch: &Patch, object: &Value| patch.found_in(&Object::new(object.into()).unwrap(), planned_at);
+    let mut before = object(json!({"suspend": false}), json!({}));
+    before["metadata"]["annotations"] = json!({});
+    let mut after = before.clone();
+    after["spec"]["suspend"] = json!(true);
+    let suspend = between(&before, &after);
+    assert_eq!(found(&suspend, &managed(json!({"suspend": true}), json!({}), "taffrail")), Some(true));
+    // Another client may have done the same.
+    assert_eq!(found(&suspend, &managed(json!({"suspend": true}), json!({}), "kubectl-edit")), None);
+    assert_eq!(found(&suspend, &managed(json!({"suspend": false}), json!({}), "taffrail")), Some(false));
+    assert_eq!(found(&suspend, &managed(json!({"suspend": "soon"}), json!({}), "taffrail")), None);
+
+    let annotated = |annotations: Value| {
+        let mut object = before.clone();
+        object["metadata"]["annotations"] = annotations;
+        object
+    };
+    let requested = json!({"reconcile.fluxcd.io/requestedAt": planned_at});
+    let request = between(&before, &annotated(requested.clone()));
+    assert_eq!(found(&request, &annotated(requested)), Some(true));
+    assert_eq!(found(&request, &before), Some(false));
+    let later = json!({"reconcile.fluxcd.io/requestedAt": "2026-03-01T12:00:05Z"});
+    assert_eq!(found(&request, &annotated(later)), None);
+
+    // Argo CD removes a request once it has handled it.
+    let refresh = json!({"argocd.argoproj.io/refresh": "normal"});
+    let request = between(&before, &annotated(refresh.clone()));
+    assert_eq!(found(&request, &managed(json!({"suspend": false}), refresh, "taffrail")), Some(true));
+    assert_eq!(found(&request, &before), None);
+    let mut synced = before.clone();
+    synced["operation"] = json!({"sync": {"prune": true}});
+    assert_eq!(found(&between(&before, &synced), &before), None);
+}

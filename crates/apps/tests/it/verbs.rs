@@ -254,7 +254,12 @@ fn suspend_switches_off_automated_sync_in_old_and_new_argo_cd() {
     let running = application(policy, json!({}));
     let plan = planned(std::slice::from_ref(&running), "api", Verb::Suspend).unwrap();
     assert_eq!(shown(&plan), [" spec:", "   syncPolicy:", "     automated:", "+      enabled: false"]);
-    assert_eq!(body(&plan, 0), json!({"spec": {"syncPolicy": {"automated": {"enabled": false}}}}));
+    // What another client writes meanwhile is not overwritten.
+    let version = json!({"resourceVersion": "12"});
+    assert_eq!(
+        body(&plan, 0),
+        json!({"metadata": version, "spec": {"syncPolicy": {"automated": {"enabled": false}}}})
+    );
     // What does not know the field loses its policy, which is kept; and only if nobody changes it meanwhile.
     let older: Value = serde_json::from_slice(&plan.steps[0].alternative.as_ref().unwrap().body()).unwrap();
     assert_eq!(
@@ -278,7 +283,8 @@ fn suspend_switches_off_automated_sync_in_old_and_new_argo_cd() {
     let refresh = json!({"argocd.argoproj.io/refresh": "normal"});
     assert_eq!(
         body(&plan, 0),
-        json!({"metadata": {"annotations": refresh}, "spec": {"syncPolicy": {"automated": {"enabled": null}}}})
+        json!({"metadata": {"resourceVersion": "12", "annotations": refresh},
+            "spec": {"syncPolicy": {"automated": {"enabled": null}}}})
     );
     let plan = planned(&[older], "api", Verb::Resume).unwrap();
     assert_eq!(

@@ -247,27 +247,41 @@ impl AppRun {
     }
 
     /// Plans the current step again after a conflict. If the new patch changes the same fields to the same values as
-    /// the confirmed one, makes it the next write and returns true. Returns false, and changes nothing, if it differs
-    /// or the step can no longer be planned.
+    /// the confirmed one, makes it the next write, else changes nothing.
     fn replan(
         &mut self,
         app: Option<&App>,
         fleet: &FleetSnapshot,
         list: &AppList,
         planned_at: Timestamp,
-    ) -> bool {
+    ) -> Replanned {
         let home = snapshot(fleet, &self.app.home);
         let again =
             app.zip(home).and_then(|(app, home)| verbs::plan(app, self.verb, home, list, planned_at).ok());
-        let Some(step) = again.and_then(|plan| plan.steps.into_iter().nth(self.at)) else { return false };
-        let fresh = patch_of(&step, self.uses_alternative);
-        let is_same = fresh.zip(self.current()).is_some_and(|(fresh, (_, old))| fresh.is_same(old));
-        if is_same {
-            self.steps[self.at] = step;
-            self.state = AppRunState::Writing;
+        let step = again.and_then(|plan| plan.steps.into_iter().nth(self.at));
+        let Some(step) = step else { return Replanned::Other };
+        let both = patch_of(&step, self.uses_alternative).zip(self.current());
+        let Some((fresh, _)) = both.filter(|(fresh, (_, old))| fresh.is_same(old)) else {
+            return Replanned::Other;
+        };
+        if fresh.base().is_some() && both.is_some_and(|(fresh, (_, old))| fresh.base() == old.base()) {
+            return Replanned::NoNews;
         }
-        is_same
+        self.steps[self.at] = step;
+        self.state = AppRunState::Writing;
+        Replanned::Same
     }
+}
+
+/// The result of planning a step again after a conflict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Replanned {
+    /// The patch is the same, and is the next write.
+    Same,
+    /// The patch is another one, or none.
+    Other,
+    /// The version of the object that the server has was not read yet.
+    NoNews,
 }
 
 /// Reads the object of a write whose answer got lost until it shows whether the change was made; passes other answers on.
@@ -539,10 +553,17 @@ impl<F: FnMut(OperationEvent) -> Reply> VerbRun<F> {
             }
             AppRunState::Conflicted(message) => {
                 let error = changed(&task.app, message);
-                if !task.replan(app, fleet, list, planned_at) {
-                    self.end(item, Outcome::Error { error })?;
-                }
-                return ControlFlow::Continue(None);
+                return match task.replan(app, fleet, list, planned_at) {
+                    Replanned::Same => ControlFlow::Continue(None),
+                    Replanned::NoNews => {
+                        let why = format!("{} was changed, and its new version was not read yet", task.app);
+                        ControlFlow::Continue(Some(why))
+                    }
+                    Replanned::Other => {
+                        self.end(item, Outcome::Error { error })?;
+                        ControlFlow::Continue(None)
+                    }
+                };
             }
             AppRunState::Handling(version) => {
                 task.current().map_or(Progress::Done, |(step, _)| step.progress(home, version))

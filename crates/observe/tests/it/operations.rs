@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taffrail_api::operations::{OperationEvent, OperationId, Outcome, PlanDigest, Reply, VerbQuestion};
+use taffrail_api::operations::{
+    OperationEvent, OperationId, Outcome, PlanDigest, PlannedChange, Reply, VerbQuestion,
+};
 use taffrail_api::question::AppSelection;
 use taffrail_apps::ReadQuery;
 use taffrail_apps::verbs::{Reconcile, Verb};
@@ -201,8 +203,13 @@ async fn id_and_digest_are_reported_before_anything_is_sent() {
     assert_eq!(watched.run(&plan, |_| Reply::Stop).await, ["started run-1"]);
     assert!(!suspended(&watched.clusters[0]));
     let events = watched.run(&plan, |_| Reply::Continue).await;
-    let patch = r#"one writes {"spec":{"suspend":true}}"#;
-    assert_eq!(events, ["started run-1", "one begins", patch, "one stored true", "one done"]);
+    let PlannedChange::Patch { patch, .. } = &plan.answer.plan.items[0].writes[0].change else {
+        panic!("no patch")
+    };
+    let version = patch.base().unwrap();
+    let patch =
+        format!(r#"one writes {{"metadata":{{"resourceVersion":"{version}"}},"spec":{{"suspend":true}}}}"#);
+    assert_eq!(events, ["started run-1", "one begins", &patch, "one stored true", "one done"]);
     assert!(suspended(&watched.clusters[0]));
 }
 

@@ -23,7 +23,9 @@ use crate::commands::named;
 use crate::hub_url::HubUrl;
 
 /// Maximum length of one event, in bytes; the events of a hub are shorter.
-const MAX_EVENT: usize = 8 << 20;
+const MAX_EVENT: usize = 256 << 10;
+/// Maximum length of an event of an operation, in bytes, which may have a new object, or up to 500 waiting apps.
+pub(super) const MAX_OPERATION_EVENT: usize = 8 << 20;
 /// Maximum length of all events of an answer that is not endless, in bytes. A hub sends 16 MiB of text,
 /// of which a byte takes at most six in JSON.
 const MAX_ANSWER: usize = 112 << 20;
@@ -45,6 +47,8 @@ pub(super) struct EventQuestion<'q> {
     pub(super) time: Duration,
     /// True if events come as long as something happens, else all of them come within `time` and that for reading logs.
     pub(super) is_endless: bool,
+    /// Maximum length of one event, in bytes.
+    pub(super) event: usize,
 }
 
 /// Asks the hub at `url` for logs, and returns the events of its answer. `time` is that for finding the logs.
@@ -57,7 +61,13 @@ pub(crate) async fn hub_logs(
     question: &LogsQuestion,
     time: Duration,
 ) -> Result<impl Stream<Item = Result<LogEvent, CommandError>> + use<>, CommandError> {
-    let asked = EventQuestion { path: "/api/v1/logs", command: "logs", time, is_endless: question.follow };
+    let asked = EventQuestion {
+        path: "/api/v1/logs",
+        command: "logs",
+        time,
+        is_endless: question.follow,
+        event: MAX_EVENT,
+    };
     hub_events(url, files, asked, question).await.map_err(NoEvents::error)
 }
 
@@ -94,7 +104,7 @@ pub(super) async fn hub_events<T: DeserializeOwned, Q: Serialize>(
     question: EventQuestion<'_>,
     body: &Q,
 ) -> Result<impl Stream<Item = Result<T, CommandError>> + use<T, Q>, NoEvents> {
-    let EventQuestion { path, command, time, is_endless } = question;
+    let EventQuestion { path, command, time, is_endless, event } = question;
     let token = hub::token(url, files.hub_token_file.as_deref())?;
     let connector = Connector::of(url, files)?;
     let body = serde_json::to_vec(body).map_err(|error| hub::failed(url, &error))?;
@@ -128,6 +138,7 @@ pub(super) async fn hub_events<T: DeserializeOwned, Q: Serialize>(
         _connection: connection,
         line: Vec::new(),
         parsed: VecDeque::new(),
+        event,
         bound: if is_endless { EventBound::Silence } else { EventBound::Whole(until, MAX_ANSWER) },
     };
     Ok(try_unfold(events, |mut events| async move { Ok(events.next().await?.map(|event| (event, events))) }))
@@ -161,6 +172,8 @@ struct HubEvents<T> {
     line: Vec<u8>,
     /// The events that came and were not taken yet.
     parsed: VecDeque<T>,
+    /// Maximum length of one event, in bytes.
+    event: usize,
     bound: EventBound,
 }
 
@@ -207,8 +220,8 @@ impl<T: DeserializeOwned> HubEvents<T> {
 
     fn parse(&mut self, data: &[u8]) -> Result<(), CommandError> {
         for part in data.split_inclusive(|byte| *byte == b'\n') {
-            if self.line.len() + part.len() > MAX_EVENT {
-                return Err(self.failed(&format_args!("an event is longer than {} KiB", MAX_EVENT >> 10)));
+            if self.line.len() + part.len() > self.event {
+                return Err(self.failed(&format_args!("an event is longer than {} KiB", self.event >> 10)));
             }
             self.line.extend_from_slice(part);
             if part.last() == Some(&b'\n') {

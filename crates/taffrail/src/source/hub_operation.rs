@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::TryStreamExt as _;
 use taffrail_api::operations::{OperationEvent, OperationQuestion, Reply, RunRequest};
 
-use super::hub_events::{EventQuestion, NoEvents, hub_events};
+use super::hub_events::{EventQuestion, MAX_OPERATION_EVENT, NoEvents, hub_events};
 use crate::cli::HubFiles;
 use crate::command_error::CommandError;
 use crate::hub_url::HubUrl;
@@ -37,6 +37,7 @@ pub(crate) async fn hub_operation(
         },
         time: PATIENCE,
         is_endless: true,
+        event: MAX_OPERATION_EVENT,
     };
     let mut seen = Seen::default();
     let (most, pause) = REOPENED;

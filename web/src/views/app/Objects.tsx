@@ -1,7 +1,7 @@
 // The objects of an app with what controllers made of them, as a tree table.
-import { createMemo, createSignal, For, Show } from "solid-js";
+import { createMemo, createSignal, For, lazy, Show, Suspense } from "solid-js";
 import { type AppRef, hub } from "../../api/client";
-import type { TreeNode } from "../../api/types";
+import type { ObjectKey, TreeNode } from "../../api/types";
 import { createAnswer } from "../../lib/answer";
 import { fullName } from "../../lib/refs";
 import { go, param, withQuery } from "../../lib/router";
@@ -12,6 +12,8 @@ import { Glyph } from "../../parts/Glyph";
 import { Icon } from "../../parts/Icon";
 import { ErrorNote, Loading } from "../../parts/Notes";
 import { Name, Text } from "../../parts/Text";
+
+const ObjectAction = lazy(() => import("../operation/ObjectAction"));
 
 interface Line {
   node: TreeNode;
@@ -25,6 +27,8 @@ interface Line {
 const MOST = 500;
 
 const nameOf = (node: TreeNode) => node.object?.name ?? node.app?.name ?? "";
+/** The object of a row in the cluster of the app; a copy, which does not change with the row. Apps may be declared elsewhere. */
+const objectOf = (node: TreeNode | undefined): ObjectKey | undefined => (node?.object && node.relation !== "app" ? { ...node.object } : undefined);
 const isWell = (node: TreeNode): boolean => node.effective === "Current" && !node.sync && node.children.every(isWell);
 const isFoldedAtFirst = (node: TreeNode) => node.relation !== "app" && isWell(node);
 
@@ -40,6 +44,7 @@ export default function Objects(props: { app: AppRef }) {
   const [folds, setFolds] = createSignal<ReadonlyMap<string, boolean>>(new Map());
   const [most, setMost] = createSignal(MOST);
   const [active, setActive] = createSignal(0);
+  const [acted, setActed] = createSignal<ObjectKey>();
   const onlyBad = () => param("unwell") === "1";
   let table!: HTMLDivElement;
 
@@ -73,6 +78,7 @@ export default function Objects(props: { app: AppRef }) {
       ArrowRight: () => (line.isOpen ? move(active() + 1) : fold(line, true)),
       ArrowLeft: () => (line.isOpen && line.hasChildren ? fold(line, false) : move(lines().slice(0, active()).findLastIndex((one) => one.depth < line.depth))),
       Enter: () => fold(line, !line.isOpen),
+      ".": () => setActed(objectOf(line.node)),
     };
     const act = acts[event.key];
     if (!act) return;
@@ -83,7 +89,15 @@ export default function Objects(props: { app: AppRef }) {
 
   return (
     <>
-      <label class="check"><input type="checkbox" checked={onlyBad()} onChange={(event) => go(withQuery({ unwell: event.currentTarget.checked ? "1" : undefined }), { replace: true })} /> Only what is not well</label>
+      <div class="log-tools">
+        <label class="check"><input type="checkbox" checked={onlyBad()} onChange={(event) => go(withQuery({ unwell: event.currentTarget.checked ? "1" : undefined }), { replace: true })} /> Only what is not well</label>
+        <Show when={objectOf(lines()[active()]?.node)}>
+          {(object) => <button type="button" class="button" aria-haspopup="dialog" title="Actions of the chosen row (.)" onClick={() => setActed(object())}>Actions of <Text value={`${object().kind} ${object().name}`} />…</button>}
+        </Show>
+      </div>
+      <Show when={acted()} keyed>
+        {(object) => <Suspense><ObjectAction cluster={props.app.cluster} object={object} close={() => setActed(undefined)} /></Suspense>}
+      </Show>
       <ErrorNote error={answer.error} what="The objects" retry={again} />
       <Show when={answer.data} fallback={<Show when={!answer.error}><Loading what={`${props.app.cluster}, which is asked for the objects`} rows={6} /></Show>}>
         <div class="tree" role="treegrid" aria-label="Objects" ref={table} onKeyDown={onKeyDown}>

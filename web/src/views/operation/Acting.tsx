@@ -22,7 +22,7 @@ export function Acting(props: { app: AppRef; row: AppRow }) {
         <For each={verbs()}>{(verb) => <button type="button" class="button" aria-haspopup="dialog" onClick={() => ask(verb)}>{VERB_TITLES[verb]}…</button>}</For>
       </div>
       <Show when={asked()} keyed>
-        {(verb) => <Suspense><Operation app={props.app} row={props.row} verb={verb} close={() => setAsked(undefined)} /></Suspense>}
+        {(verb) => <Suspense><Operation app={props.app} verb={verb} close={() => setAsked(undefined)} /></Suspense>}
       </Show>
     </Show>
   );

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use taffrail_api::operations::{
     ActionQuestion, ActionTarget, OperationEvent, OperationPlan, OperationQuestion, Outcome, PlanAnswer,
-    PlannedChange, PlannedWrite, RefusedItem, Reply, RunRequest,
+    PlannedChange, PlannedWrite, RefusedItem, Reply, RunRequest, WriteTrace,
 };
 use taffrail_api::{ActionRun, ActionRunRow, ErrorRow, ObjectChangeRow};
 use taffrail_apps::AppError;
@@ -205,7 +205,15 @@ fn by_hub(arguments: &ActionArguments, url: &HubUrl, console: &Console) -> Resul
             })
         };
         let run = block_on(source::hub_operation(url, &which.hub_files, &request, take))?;
-        run.map_err(NoEvents::error)?;
+        match run {
+            Ok(()) => {}
+            Err(NoEvents::Refused(error)) => return Err(error),
+            // What is known is printed.
+            Err(NoEvents::Broken(error)) => {
+                error.print(console);
+                printer.exit = printer.exit.max(Exit::Incomplete);
+            }
+        }
     }
     printer.finish(refused, answer.errors.iter().map(ErrorRow::from).collect())
 }
@@ -350,8 +358,14 @@ impl Printer<'_> {
                     | Outcome::Ready { .. }
                     | Outcome::Failed { .. }
                     | Outcome::Unobservable { .. }
-                    | Outcome::TimedOut { .. }
-                    | Outcome::Interrupted { .. } => "Done",
+                    | Outcome::TimedOut { .. } => "Done",
+                    Outcome::Interrupted { trace, why } => {
+                        self.exit = self.exit.max(Exit::Incomplete);
+                        let row = &mut self.rows[item];
+                        row.changes.iter_mut().for_each(|change| change.written |= trace == WriteTrace::Made);
+                        row.message = why;
+                        "Interrupted"
+                    }
                 };
                 self.end(item, result)?;
             }
@@ -402,6 +416,7 @@ impl Printer<'_> {
             "Accepted" => "the server accepts the change; nothing was written (dry run)".to_owned(),
             "Unchanged" => self.plan.items[item].unchanged.clone(),
             "Done" => format!("{}: {done}", self.arguments.action),
+            "Interrupted" => row.message.clone(),
             "Error" | "Timeout" if !done.is_empty() => {
                 format!("the action failed, but was partly written: {done}")
             }

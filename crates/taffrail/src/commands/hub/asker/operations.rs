@@ -13,8 +13,8 @@ use taffrail_api::operations::{
 use taffrail_api::question::QuestionError;
 use taffrail_apps::{Objects as _, ReadQuery, Snapshot, verbs};
 use taffrail_cluster::{BootClock, ListStrategy};
-use taffrail_hub::{AskError, OperationRun, UncertainWrite};
-use taffrail_object::ObjectKey;
+use taffrail_hub::{AskError, MAX_ITEMS, OperationRun, UncertainWrite};
+use taffrail_object::{ObjectKey, Projection};
 #[cfg(feature = "lua")]
 use taffrail_observe::operations::ActionSettings;
 use taffrail_observe::operations::{VerbPlan, VerbSettings, plan_verb};
@@ -81,11 +81,19 @@ async fn plan_of_verb(
         let question = question.resolved(fleet)?;
         let list = fleet.apps(&[]);
         let apps = question.choose(fleet, &list)?;
+        if apps.len() > MAX_ITEMS {
+            return Ok(Err(apps.len()));
+        }
         let clusters = apps.iter().flat_map(|app| [app.app.home.clone(), app.app.target.clone()]);
         let clusters: BTreeSet<String> = clusters.collect();
-        Ok((question, clusters))
+        Ok(Ok((question, clusters)))
     });
-    let (question, clusters) = chosen.await?.map_err(AskError::Question)?;
+    let chosen = chosen.await?.map_err(AskError::Question)?;
+    let too_many = |apps| {
+        let why = format!("the operation has {apps} apps; one operation has at most {MAX_ITEMS}");
+        AskError::Invalid(why)
+    };
+    let (question, clusters) = chosen.map_err(too_many)?;
     let FleetMembers { members, problems } = asker.members();
     let members: Vec<Member> = members.into_iter().filter(|it| clusters.contains(&it.name)).collect();
     let _turns = asker.turns(&members, deadline).await?;
@@ -357,7 +365,16 @@ pub(super) async fn trace(
         let Some(snapshot) = snapshots.get(&**cluster) else {
             return (WriteTrace::Unread, format!("the hub no longer follows cluster {cluster}"));
         };
-        let found = snapshot.get(write.object.as_ref());
+        let found = match snapshot.get(write.object.as_ref()) {
+            // The last known state tells nothing of a write since.
+            _ if !snapshot.freshness().is_live() => {
+                Presence::Unobserved("the cluster does not answer".into())
+            }
+            Presence::Present(observed) if observed.projection != Projection::Full => {
+                Presence::Unobserved("only its metadata was read".into())
+            }
+            found => found,
+        };
         let why = match &found {
             Presence::Unobserved(why) => why.clone().into_owned(),
             Presence::Absent => "the object does not exist now".to_owned(),
