@@ -1,4 +1,4 @@
-// Written by `npm run build` in web/. Digest of the sources: 2d5b9d988f5eb9cdbebc18cc2929433eb814a496acababc8d9e98c9e1cf90c07
+// Written by `npm run build` in web/. Digest of the sources: a646d07da0c422c2119a28bb92632aea1a8577480b5fc28a4908c8e47d261fd2
 &[
     PageFile { path: "/assets/AppPage-D2vJu6uJ.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("assets-AppPage-D2vJu6uJ.js.gz") },
     PageFile { path: "/assets/Diff-CA-YqBvA.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("assets-Diff-CA-YqBvA.js.gz") },

@@ -67,7 +67,8 @@ pub trait Operate: Send + Sync {
     /// run it. Nothing is written before the [work](OperationRun::work) begins.
     fn prepare(&self, request: RunRequest) -> BoxFuture<'_, Result<OperationRun, AskError>>;
 
-    /// Returns a future that looks within `patience` for what writes left: what the object of each tells, and the reason if it tells nothing.
+    /// Returns a future that looks within `patience` for what writes left: what the object of each tells, and the reason
+    /// if it tells nothing.
     fn trace(
         &self,
         writes: Vec<UncertainWrite>,
@@ -124,7 +125,7 @@ pub(crate) enum RunError {
     /// Another run with the identifier was asked for.
     #[error("another operation has this identifier")]
     IdTaken,
-    /// As many operations run as may.
+    /// The hub runs the greatest number of operations that may run at one time.
     #[error("the hub already runs as many operations as it may at one time")]
     Busy,
     /// The run could not be recorded.
@@ -189,7 +190,7 @@ impl Run {
         self.changed.send_modify(|count| *count += 1);
     }
 
-    /// Adds an event. Returns false if the run has not begun.
+    /// Adds an event to the progress; the event is dropped if the run has not begun.
     fn note(&self, event: OperationEvent) {
         if let RunState::Begun(progress) = &mut *self.state() {
             progress.record.note(&event);
@@ -206,28 +207,28 @@ impl Run {
 
     /// Returns the record, as it is now; `None` unless the run has begun.
     pub(crate) fn record(&self) -> Option<OperationRecord> {
-        match &*self.state() {
-            RunState::Begun(progress) => Some(progress.record.clone()),
-            RunState::Preparing | RunState::Refused(_) => None,
-        }
+        self.progress(|progress| progress.record.clone())
     }
 
     fn saved(&self) -> Option<SavedOperation> {
-        match &*self.state() {
-            RunState::Begun(progress) => {
-                Some(SavedOperation { record: progress.record.clone(), apps: progress.apps.clone() })
-            }
-            RunState::Preparing | RunState::Refused(_) => None,
-        }
+        self.progress(|Progress { record, apps, .. }| SavedOperation {
+            record: record.clone(),
+            apps: apps.clone(),
+        })
     }
 
     /// Returns the number of items with a result.
     fn results(&self) -> usize {
+        let count =
+            |progress: &Progress| progress.record.items.iter().filter(|item| item.outcome.is_some()).count();
+        self.progress(count).unwrap_or(0)
+    }
+
+    /// Returns what `read` returns for the progress; `None` unless the run has begun.
+    fn progress<T>(&self, read: impl FnOnce(&Progress) -> T) -> Option<T> {
         match &*self.state() {
-            RunState::Begun(progress) => {
-                progress.record.items.iter().filter(|item| item.outcome.is_some()).count()
-            }
-            RunState::Preparing | RunState::Refused(_) => 0,
+            RunState::Begun(progress) => Some(read(progress)),
+            RunState::Preparing | RunState::Refused(_) => None,
         }
     }
 

@@ -1547,9 +1547,9 @@ export type Outcome = {
   result: "error";
 } | {
   result: "interrupted";
-  /** Whether the objects have the changes. */
+  /** The evidence of the writes in the objects. */
   trace: WriteTrace;
-  /** What was found, for people. */
+  /** The findings, for people. */
   why: string;
 };
 
@@ -1923,7 +1923,7 @@ export type RecordedItem = {
 
 /** A write of a recorded operation, and how far it came. */
 export type RecordedWrite = {
-  /** How far it came, as far as it was recorded. */
+  /** The last state of the write that was recorded. */
   state: WriteState;
   /** The write. */
   write: PlannedWrite;

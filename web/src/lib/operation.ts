@@ -3,9 +3,9 @@
 import { hub, HubError } from "../api/client";
 import type { OperationEvent, OperationQuestion, Outcome, PlanAnswer, Verb } from "../api/types";
 
-/** How far an item of a run is. */
+/** The progress of an item of a run. */
 export interface ItemRun {
-  /** What is done or waited for now; empty before it begins. */
+  /** The step that is done or waited for now; empty before the item begins. */
   doing: string;
   outcome: Outcome | undefined;
 }

@@ -96,7 +96,7 @@ pub struct RecordedItem {
 pub struct RecordedWrite {
     /// The write.
     pub write: PlannedWrite,
-    /// How far it came, as far as it was recorded.
+    /// The last state of the write that was recorded.
     pub state: WriteState,
 }
 

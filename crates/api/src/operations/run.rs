@@ -220,9 +220,9 @@ pub enum Outcome {
     },
     /// The hub ended before the item did. Nothing was sent again; what the writes would have left was looked for.
     Interrupted {
-        /// Whether the objects have the changes.
+        /// The evidence of the writes in the objects.
         trace: WriteTrace,
-        /// What was found, for people.
+        /// The findings, for people.
         why: String,
     },
 }

@@ -134,7 +134,7 @@ pub struct SavedOperation {
 pub enum OperationQuery {
     /// The one with this identifier.
     Id(OperationId),
-    /// Those that have not ended.
+    /// The ones that have not ended.
     Running,
     /// The latest ones, at most so many.
     Latest(usize),

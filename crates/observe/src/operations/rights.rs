@@ -1,4 +1,4 @@
-//! Whether the API servers would allow the writes of a plan, as they say themselves.
+//! Asks the API servers whether they would allow the writes of a plan.
 
 use std::time::Duration;
 

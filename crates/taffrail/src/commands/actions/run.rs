@@ -126,14 +126,8 @@ pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit
         DryRun::None | DryRun::Server => {
             let (digest, id) = (plan.shown.digest(), random_id());
             let settings = ActionSettings { dry_run: arguments.dry_run == DryRun::Server, time };
-            let take = |event: OperationEvent| {
-                printer.take(event).unwrap_or_else(|failed| {
-                    printer.failed = Some(failed);
-                    Reply::Stop
-                })
-            };
-            block_on(plan.run(&digest, &id, &request, settings, take))?
-                .map_err(|error| CommandError::from(&error))?;
+            let run = plan.run(&digest, &id, &request, settings, |event| printer.take(event));
+            block_on(run)?.map_err(|error| CommandError::from(&error))?;
         }
     }
     let exit = printer.finish(refused, errors)?;
@@ -198,14 +192,8 @@ fn by_hub(arguments: &ActionArguments, url: &HubUrl, console: &Console) -> Resul
             waits: false,
             timeout_millis: u64::try_from(HUB_RUN.as_millis()).unwrap_or(u64::MAX),
         };
-        let take = |event: OperationEvent| {
-            printer.take(event).unwrap_or_else(|failed| {
-                printer.failed = Some(failed);
-                Reply::Stop
-            })
-        };
-        let run = block_on(source::hub_operation(url, &which.hub_files, &request, take))?;
-        match run {
+        let events = source::hub_operation(url, &which.hub_files, &request, |event| printer.take(event));
+        match block_on(events)? {
             Ok(()) => {}
             Err(NoEvents::Refused(error)) => return Err(error),
             // What is known is printed.
@@ -316,7 +304,15 @@ impl Printer<'_> {
         self.arguments.output == TextOutput::Text
     }
 
-    fn take(&mut self, event: OperationEvent) -> Result<Reply, CommandError> {
+    /// Takes an event of the operation, and prints what it tells. Returns [`Reply::Stop`] if printing failed.
+    fn take(&mut self, event: OperationEvent) -> Reply {
+        self.print_event(event).unwrap_or_else(|failed| {
+            self.failed = Some(failed);
+            Reply::Stop
+        })
+    }
+
+    fn print_event(&mut self, event: OperationEvent) -> Result<Reply, CommandError> {
         if !event.is_about(self.plan) {
             return Err(CommandError::unreadable("the hub tells of an object that its plan does not have"));
         }

@@ -18,7 +18,7 @@ use crate::commands::verbs::outcome;
 /// The progress of an item of the plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct ItemRun {
-    /// What is done or waited for; empty before it begins.
+    /// The step that is done or waited for; empty before the item begins.
     doing: String,
     outcome: Option<Outcome>,
 }
