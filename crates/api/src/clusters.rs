@@ -168,6 +168,16 @@ pub struct NotLiveRow {
     pub since: Timestamp,
 }
 
+impl ReadingView {
+    /// Takes over from `old` what changes with each request, and is no news by itself: the number of requests and
+    /// bytes, and the fastest round trip so far.
+    pub fn take_statistics(&mut self, old: &ReadingView) {
+        self.requests = old.requests;
+        self.bytes = old.bytes;
+        self.round_trip_micros = old.round_trip_micros;
+    }
+}
+
 impl From<&ReadStats> for ReadingView {
     fn from(reading: &ReadStats) -> ReadingView {
         let followed = reading.followed.as_ref();

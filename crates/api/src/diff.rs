@@ -9,8 +9,8 @@ use taffrail_object::ObjectKey;
 
 use crate::events::EventLikeness;
 use crate::{
-    AppDetail, AppName, AppRow, AppTree, ClusterRow, EventRow, Explanation, InClusters, List, ResourceRow,
-    TrustFinding, TrustReport,
+    AppDetail, AppName, AppRow, AppTree, ClusterRow, EventRow, Explanation, InClusters, List, ObjectRow,
+    ResourceRow, TrustFinding, TrustReport,
 };
 
 /// An answer or a row of one, which is compared with an earlier one of the same subject.
@@ -117,9 +117,8 @@ impl Comparable for ClusterRow {
     fn differs(&self, old: &ClusterRow) -> bool {
         let mut own = self.clone();
         own.freshness = observed_like(own.freshness, old.freshness);
-        // Each observation takes requests.
         if let (Some(own), Some(old)) = (&mut own.reading, &old.reading) {
-            (own.requests, own.bytes) = (old.requests, old.bytes);
+            own.take_statistics(old);
         }
         own != *old
     }
@@ -143,6 +142,8 @@ impl KeyedRow for ResourceRow {
         (self.cluster.clone(), self.object(), self.app.clone())
     }
 }
+
+impl Comparable for ObjectRow {}
 
 impl Comparable for EventRow {}
 
@@ -274,17 +275,17 @@ mod tests {
 
     #[test]
     fn a_cluster_does_not_differ_by_the_requests_that_observed_it() {
-        let cluster = |observed: &str, requests: u64, round_trip: u64| -> ClusterRow {
-            let reading = json!({"lists": "pages", "protocol": "HTTP/2", "roundTripMicros": round_trip,
+        let cluster = |observed: &str, requests: u64, protocol: &str| -> ClusterRow {
+            let reading = json!({"lists": "pages", "protocol": protocol, "roundTripMicros": 10 - requests,
                 "requests": requests, "bytes": requests});
             let row = json!({"name": "one", "health": "Current", "effective": "Current", "status": "Current",
                 "message": "", "apps": 0, "problems": 0, "counts": Counts::default(), "errors": 0, "freshness": at(observed),
                 "reading": reading});
             serde_json::from_value(row).unwrap_or_else(|error| panic!("{error}"))
         };
-        let old = cluster("2026-01-01T00:00:00Z", 1, 1);
-        assert!(!cluster("2026-01-01T00:00:09Z", 2, 1).differs(&old));
-        assert!(cluster("2026-01-01T00:00:00Z", 1, 2).differs(&old));
+        let old = cluster("2026-01-01T00:00:00Z", 1, "HTTP/2");
+        assert!(!cluster("2026-01-01T00:00:09Z", 2, "HTTP/2").differs(&old));
+        assert!(cluster("2026-01-01T00:00:00Z", 1, "HTTP/1.1").differs(&old));
     }
 
     proptest! {

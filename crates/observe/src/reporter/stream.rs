@@ -573,8 +573,7 @@ impl HeldFacts {
         alike.not_live =
             alike.not_live.map(|it| NotLive { age: old.not_live.map_or(it.age, |it| it.age), ..it });
         if let (Some(own), Some(old)) = (&mut alike.reading, &old.reading) {
-            (own.requests, own.bytes) = (old.requests, old.bytes);
-            own.round_trip_micros = old.round_trip_micros;
+            own.take_statistics(old);
         }
         if is_worse {
             Some(now)

@@ -214,8 +214,9 @@ const LONG: &[(&str, &str, &str, &str)] = &[
 
 const NAME: &str = "TAFFRAIL_HOSTILE_SCRIPT";
 
-/// Maximum CPU time that a script of this test may take, in milliseconds.
-const MAX_MILLISECONDS: u64 = 100;
+/// Maximum CPU time that a script or an expression of this test may take, in milliseconds. The interpreter stops a
+/// script after 50 ms; on a busy machine a thread's CPU time also counts what others push out of the caches.
+const MAX_MILLISECONDS: u64 = 1000;
 
 /// Maximum memory that a script of this test may take, in MiB.
 const MAX_MEGABYTES: u64 = 64;
@@ -289,7 +290,7 @@ fn one_reading() {
         let (time, peak) = (computed() - began, memory("VmHWM:").saturating_sub(before));
         let said = verdict.map(|it| it.message).unwrap_or_default();
         println!("{name}, {} KB: {} ms, {peak} KB: {said:.100}", script.len() >> 10, time.as_millis());
-        assert!(time < Duration::from_millis(10 * MAX_MILLISECONDS), "it took {} ms", time.as_millis());
+        assert!(time < Duration::from_millis(2 * MAX_MILLISECONDS), "it took {} ms", time.as_millis());
         assert!(peak < MAX_MEGABYTES << 10, "it took {peak} KB");
     }
 }

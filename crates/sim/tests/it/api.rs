@@ -28,7 +28,7 @@ pub(crate) const PARTIAL: &str = "application/json;as=PartialObjectMetadata;g=me
 pub(crate) const PARTIALS: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 /// The maximum time to wait for an expected event.
-pub(crate) const MAX_WAIT: Duration = Duration::from_secs(20);
+pub(crate) const MAX_WAIT: Duration = Duration::from_secs(60);
 
 type Sender = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 

@@ -49,7 +49,9 @@ fn watch_notes_describe_how_a_cluster_is_followed() {
     for column in ["READ", "ROUND TRIP", "REQUESTS", "RECEIVED", "LIVE SINCE", "NOT LIVE"] {
         assert!(header.contains(column), "{header}");
     }
-    let line = going.until_line("the line", |line| line.starts_with("one "));
+    // Until all is live, rows tell what is not.
+    let live = |line: &str| line.starts_with("one ") && !line.contains(" KB   - ");
+    let line = going.until_line("the line of a live cluster", live);
     assert!(line.contains(", HTTP/2 ") && line.contains(" KB "), "{line}");
     let quiet = going.seen.len();
     // That bytes come is no news, what they say is.
