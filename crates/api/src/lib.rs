@@ -19,6 +19,7 @@ pub mod hub;
 mod images;
 pub mod logs;
 mod object_actions;
+mod object_row;
 pub mod operations;
 mod overview;
 pub mod question;
@@ -52,6 +53,7 @@ pub use images::{ImageUse, ImageUses};
 pub use object_actions::{
     ActionParameter, ActionRun, ActionRunRow, ObjectActionList, ObjectActionRow, ObjectChangeRow,
 };
+pub use object_row::{ObjectEvent, ObjectList, ObjectRow};
 pub use overview::{FleetOverview, LateProblem};
 pub use resources::{ResourceList, ResourceRow};
 pub use rules::{AskedBranch, AskedRules, RuleFaultRow, RuleList, RuleRow, RuleTrial, RulingRow};

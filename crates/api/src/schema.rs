@@ -5,8 +5,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use crate::hub::{AppHistory, PastApp, PastList};
 use crate::{
     API_VERSION, ActionList, ActionRun, Answer, AppDetail, AppRow, AppTree, ClusterRow, EventRow,
-    Explanation, FleetOverview, List, ListItem, ObjectActionRow, ResourceRow, RuleRow, RuleTrial, RulingRow,
-    SettingList, StatusRow, TrustReport, WaitChange, WaitSummary,
+    Explanation, FleetOverview, List, ListItem, ObjectActionRow, ObjectRow, ResourceRow, RuleRow, RuleTrial,
+    RulingRow, SettingList, StatusRow, TrustReport, WaitChange, WaitSummary,
 };
 
 /// Returns the JSON Schema of each answer of a command, each with the value of the answer's field `kind`.
@@ -29,6 +29,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         of_list::<RuleRow>(),
         of_list::<RulingRow>(),
         of_list::<ObjectActionRow>(),
+        of_list::<ObjectRow>(),
         ("Explanation", schema::<Answer>("Explanation")),
         ("Overview", schema::<FleetOverview>("Overview")),
         ("TrustReport", schema::<TrustReport>("TrustReport")),

@@ -1,4 +1,4 @@
-// Written by `npm run build` in web/. Digest of the sources: a646d07da0c422c2119a28bb92632aea1a8577480b5fc28a4908c8e47d261fd2
+// Written by `npm run build` in web/. Digest of the sources: 6248f8a6b996856aa2ba01e99fa39757d212c34edbd949d1a268daafb717a591
 &[
     PageFile { path: "/assets/AppPage-D2vJu6uJ.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("assets-AppPage-D2vJu6uJ.js.gz") },
     PageFile { path: "/assets/Diff-CA-YqBvA.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("assets-Diff-CA-YqBvA.js.gz") },

@@ -1,6 +1,7 @@
 //! The arguments that several commands share, and those of the views (`get`, `explain`, `app`, `tree`, `events`,
 //! `trust`).
 
+mod hub;
 mod values;
 
 use std::path::PathBuf;
@@ -15,11 +16,11 @@ use taffrail_observe::{TimeBudget, TimeLimits};
 use taffrail_status::Trust;
 use taffrail_status::assess::{Budgets, Patience};
 
+pub(crate) use hub::{HubFiles, HubSource, not_with_hub};
 pub(crate) use values::{
     DryRun, PastTime, TableOutput, TextOutput, duration, duration_or_none, label_selector,
 };
 
-use crate::hub_url::HubUrl;
 use crate::rule_source::{RuleSource, RulesWithOptions, patience};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -126,45 +127,6 @@ impl SourceArguments {
     }
 }
 
-/// The arguments that name a hub to ask in place of clusters and dumps.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Clusters and dumps")]
-pub(crate) struct HubSource {
-    /// Ask the hub (`taffrail hub serve`) at this URL instead of clusters: https://HOST:7655, or http://127.0.0.1:7655
-    /// for one on this machine. The token may follow after #: http://127.0.0.1:7655#TOKEN
-    #[arg(long, value_name = "URL", value_parser = HubUrl::parse, conflicts_with_all = [
-        "context", "all_contexts", "kubeconfig", "from", "now", "request_timeout", "rules", "pdb", "app_label",
-    ])]
-    pub(crate) hub: Option<Box<HubUrl>>,
-
-    #[command(flatten)]
-    pub(crate) files: HubFiles,
-}
-
-/// The arguments that name the files with which a hub is asked: its token and its certificate authority.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Clusters and dumps")]
-pub(crate) struct HubFiles {
-    /// Read the token for the hub from this file [default: the token in the URL of --hub, else $TAFFRAIL_HUB_TOKEN]
-    #[arg(long, value_name = "FILE", requires = "hub")]
-    pub(crate) hub_token_file: Option<PathBuf>,
-
-    /// Accept an https hub only if one of the certificate authorities in this PEM file issued its certificate [default:
-    /// those of the system]
-    #[arg(long, value_name = "FILE", requires = "hub")]
-    pub(crate) hub_ca_file: Option<PathBuf>,
-}
-
-impl HubSource {
-    /// Returns true if suggested commands must name a context: the answer comes from a hub, or from live clusters that
-    /// `--context` (or the setting) or `--all-contexts` chose.
-    pub(crate) fn names_contexts(&self, source: &SourceArguments) -> bool {
-        // Of a hub's clusters none is that of the current context.
-        let is_chosen = source.all_contexts || !source.context.is_empty();
-        self.hub.is_some() || source.from.is_empty() && is_chosen
-    }
-}
-
 /// The arguments of every view: the clusters or dumps to read, and the options for judging objects.
 #[derive(Debug, Args)]
 pub(crate) struct ViewArguments {
@@ -214,7 +176,9 @@ impl From<Pdb> for Budgets {
 
 /// List apps, clusters, or the objects of apps.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    mut_args(not_with_hub),
+    after_help = "\
 Examples:
   taffrail get apps                              the apps of the current context
   taffrail get apps --all-contexts -o wide       of all contexts, with revisions and sources
@@ -229,7 +193,8 @@ Examples:
   taffrail get apps --hub http://127.0.0.1:7655 --at 2h      as they were two hours ago
 
 Exit codes: 0 answered; 1 with --exit-status when something has a problem, or a namespace does not exist; 2 wrong
-usage; 3 some data could not be read (the rest is still shown).")]
+usage; 3 some data could not be read (the rest is still shown)."
+)]
 pub(crate) struct GetArguments {
     /// The list to show
     #[arg(value_enum)]
@@ -305,7 +270,9 @@ pub(crate) struct GetArguments {
 /// Explain why an app or an object is not ready: the root cause, the chain to it, the owning app, and commands that
 /// show more.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    mut_args(not_with_hub),
+    after_help = "\
 Examples:
   taffrail explain                               every app that is not ready
   taffrail explain shop                          the app of this name
@@ -316,7 +283,8 @@ Examples:
   taffrail explain shop --from dump.yaml -o json
 
 Exit codes: 0 answered; 1 with --exit-status when something has a problem; 2 wrong usage, no match for a name, or
-several apps; 3 some data could not be read (the rest is still shown).")]
+several apps; 3 some data could not be read (the rest is still shown)."
+)]
 pub(crate) struct ExplainArguments {
     /// Apps (NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME) or objects (KIND/NAME or
     /// [CLUSTER/]group/Kind/namespace/name) to explain [default: every app with a problem of health, sync, source or
@@ -538,7 +506,9 @@ pub(crate) struct NameArguments {
 
 /// Show one app: its source, its last reconciliation, and the status of each of its objects.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    mut_args(not_with_hub),
+    after_help = "\
 Examples:
   taffrail app shop
   taffrail app flux-system/shop
@@ -546,7 +516,8 @@ Examples:
   taffrail app shop --all-contexts               in every cluster that has it
 
 Exit codes: 0 answered; 1 with --exit-status when the app has a problem; 2 wrong usage, no such app, or several; 3 some
-data could not be read (the rest is still shown).")]
+data could not be read (the rest is still shown)."
+)]
 pub(crate) struct AppArguments {
     /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME. It is an error if different apps have the
     /// name; one app in several clusters is shown for each
@@ -573,7 +544,9 @@ pub(crate) struct AppArguments {
 
 /// Show an app, its declared objects, and their dependents, as a tree.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    mut_args(not_with_hub),
+    after_help = "\
 Examples:
   taffrail tree shop
   taffrail tree flux-system --compact            only the apps that it delivers
@@ -582,7 +555,8 @@ Examples:
   taffrail tree shop -o dot | dot -Tsvg > shop.svg
 
 Exit codes: 0 answered; 1 with --exit-status when the app has a problem; 2 wrong usage, no such app, or several; 3 some
-data could not be read (the rest is still shown).")]
+data could not be read (the rest is still shown)."
+)]
 pub(crate) struct TreeArguments {
     /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME. It is an error if different apps have the
     /// name; one app in several clusters is shown for each
@@ -634,7 +608,9 @@ pub(crate) enum TreeOutput {
 
 /// Show the warning events about apps: about their objects and dependents, and Flux sources; newest last.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    mut_args(not_with_hub),
+    after_help = "\
 Examples:
   taffrail events shop
   taffrail events --all-contexts                 of all apps in all clusters
@@ -644,7 +620,8 @@ Warnings about Pods that are gone count for the workload after which they were n
 hour after it last occurred, unless the cluster is configured otherwise.
 
 Exit codes: 0 answered; 2 wrong usage, no such app, or several; 3 some data could not be read (the rest is still
-shown).")]
+shown)."
+)]
 pub(crate) struct EventsArguments {
     /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME, in every cluster that has it; it is an error
     /// if different apps have the name [default: all apps]
@@ -687,7 +664,9 @@ pub(crate) enum EventsOutput {
 /// List reasons to doubt a green status: scopes that were not read, silent controllers and nodes, contradictions, and
 /// switches that are off.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    mut_args(not_with_hub),
+    after_help = "\
 Examples:
   taffrail trust                                 findings about all apps
   taffrail trust shop                            about one app
@@ -701,7 +680,8 @@ it seems to, by choice or by nature. GREEN counts the green apps that would not 
 Nodes and controllers are checked unless -n is given: their leases are in other namespaces.
 
 Exit codes: 0 answered; 1 with --exit-status when a finding of high or medium severity concerns green apps; 2 wrong
-usage, no such app, or several; 3 some data could not be read (the rest is still shown).")]
+usage, no such app, or several; 3 some data could not be read (the rest is still shown)."
+)]
 pub(crate) struct TrustArguments {
     /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME, in every cluster that has it; it is an error
     /// if different apps have the name [default: all apps]

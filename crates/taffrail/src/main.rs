@@ -124,6 +124,9 @@ fn run(console: &Console) -> Result<Exit, CommandError> {
         Command::Tree(of) => watch::view(&of.view, of.form(), console, |from, printed, console| {
             commands::tree::run(of, printed, from, console)
         }),
+        Command::Object(of) => watch::view(&of.view, of.form(), console, |from, printed, console| {
+            commands::object::run(of, printed, from, console)
+        }),
         Command::Events(of) => watch::view(&of.view, of.form(), console, |from, printed, console| {
             commands::events::run(of, printed, from, console)
         }),

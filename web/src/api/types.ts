@@ -1353,6 +1353,32 @@ export type ObjectActionRow = {
   parameters: ActionParameter[];
 };
 
+/** The answer of `object`. */
+export type ObjectAnswer = {
+  /** Failures to read the clusters. */
+  errors?: AppError[];
+  /** The facts about the queried fleet as a whole. */
+  fleet: FleetFacts;
+  /** The object in each cluster that has it. */
+  items: ObjectRow[];
+};
+
+/** An event about an object, of any type. */
+export type ObjectEvent = {
+  /** Number of times that the event occurred. */
+  count: number;
+  /** The time of the first occurrence; left out if it is not known. */
+  firstSeen?: string | null;
+  /** True for an event of type Warning. */
+  isWarning?: boolean;
+  /** The time of the last occurrence; left out if it is not known. */
+  lastSeen?: string | null;
+  /** The message, for people. */
+  message: string;
+  /** The reason in one CamelCase word. */
+  reason: string;
+};
+
 /** The key of one object within a cluster: API group, kind, namespace and name. The API serves an object in several versions; it stays one object, so a key has no version. */
 export type ObjectKey = {
   /** API group; empty for the core group. */
@@ -1363,6 +1389,24 @@ export type ObjectKey = {
   name: string;
   /** Namespace; empty for cluster-scoped objects. */
   namespace: string;
+};
+
+/** An object in one cluster, whole. */
+export type ObjectRow = {
+  /** The object as the API server returned it. */
+  body: unknown;
+  /** Name of the cluster that holds the object. */
+  cluster: string;
+  /** The events about the object that occurred last, at most 100; the newest last. */
+  events?: ObjectEvent[];
+  /** True if `body` has the metadata alone: Taffrail does not read the values of a Secret. */
+  isMetadata?: boolean;
+  /** The message of the status, for people. */
+  message?: string;
+  /** The name of the object. */
+  object: ObjectKey;
+  /** The status of the object. */
+  status: Status;
 };
 
 /** The sync state of one object, as its delivery tool reports it. */
@@ -2318,7 +2362,7 @@ export type VerbQuestion = {
 };
 
 /** The answer to a [`ViewQuestion`], as it goes over a wire: that of its view. */
-export type ViewAnswer = ListAnswer | ListAnswer2 | ListAnswer3 | AppAnswer | TreeAnswer | EventsAnswer | TrustAnswer | ExplainAnswer | StatusAnswer | OverviewAnswer;
+export type ViewAnswer = ListAnswer | ListAnswer2 | ListAnswer3 | AppAnswer | TreeAnswer | EventsAnswer | TrustAnswer | ExplainAnswer | StatusAnswer | ObjectAnswer | OverviewAnswer;
 
 /** A question of any view, in the form that goes over a wire. */
 export type ViewQuestion = {
@@ -2399,6 +2443,14 @@ export type ViewQuestion = {
   /** The label selector that objects must match, such as `team=blue`; only for kinds without names. `null` for any labels. */
   selector?: string | null;
   view: "status";
+} | {
+  /** The names of the clusters in which the object is looked for; empty for all. */
+  clusters?: string[];
+  /** The name of the object: `KIND/NAME` or `[CLUSTER/]group/Kind/namespace/name`. */
+  name: string;
+  /** The namespace of an object named by kind and name; `null` for that of each cluster's context, and in dumps for any. */
+  namespace?: string | null;
+  view: "object";
 } | {
   /** Names of the clusters to which the answer is limited, with the apps whose objects they hold; empty for all. */
   clusters?: string[];

@@ -1,7 +1,6 @@
 //! The question (names, filters and options) of `explain`.
 
 mod doubts;
-mod subject;
 
 use std::borrow::Cow;
 use std::cell::LazyCell;
@@ -19,10 +18,9 @@ use taffrail_status::assess::Change;
 use taffrail_status::{ActiveRules, Status};
 
 use super::select::{asked_for, concerning, hides_apps, not_single, places, reaching};
+use super::subject::SubjectName;
 use super::{AskedClusters, AskedFleet, FleetFacts, QuestionError, View, differences, reads_apps};
 use crate::{AppRow, Explanation, as_text, explained_together, told_in_few};
-
-pub use subject::{InvalidSubject, SubjectName};
 
 /// The parameters of `explain`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

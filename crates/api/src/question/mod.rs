@@ -6,14 +6,17 @@
 //! * `lists` answers `get apps`, `get clusters`, `get resources` and `overview`.
 //! * `named` answers `app`, `tree`, `events` and `trust`.
 //! * `explain` answers `explain`.
+//! * `object` answers `object`.
 //! * `status` has the question of `status`, which is answered where the kinds of each cluster are known.
 //! * `select` finds the apps that a question names, and the errors that concern them.
 
 mod explain;
 mod lists;
 mod named;
+mod object;
 mod select;
 mod status;
+mod subject;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +27,7 @@ use taffrail_apps::{AppError, AppLabels, AppList, FindError, Freshness, Objects,
 use taffrail_object::ObjectKey;
 use taffrail_status::ActiveRules;
 
-pub use explain::{ExplainAnswer, ExplainView, ExplainedSubject, InvalidSubject, OtherObject, SubjectName};
+pub use explain::{ExplainAnswer, ExplainView, ExplainedSubject, OtherObject};
 pub use lists::{
     AppsElsewhere, AppsView, ClustersView, ListAnswer, OverviewAnswer, OverviewView, ResourcesView,
     RowSelection,
@@ -33,9 +36,11 @@ pub use named::{
     AppAnswer, AppOfView, AppSelection, AppView, EventsAnswer, EventsView, TreeAnswer, TreeView, TrustAnswer,
     TrustView, differences,
 };
+pub use object::{ObjectAnswer, ObjectView};
 pub use select::{asked_for, concerning, find, hides_apps, inside, keep, not_single, resolve_clusters};
 
 pub use status::{ClusterStatuses, StatusAnswer, StatusItem, StatusView};
+pub use subject::{InvalidSubject, SubjectName};
 
 use crate::{AppRow, ClusterRow, ResourceRow};
 
@@ -164,6 +169,8 @@ pub enum ViewQuestion {
     Explain(ExplainView),
     /// The statuses of objects.
     Status(StatusView),
+    /// An object as its API server returns it.
+    Object(ObjectView),
     /// The clusters and apps, for what needs attention.
     Overview(OverviewView),
 }
@@ -194,7 +201,8 @@ impl ViewQuestion {
             | ViewQuestion::Events(_)
             | ViewQuestion::Trust(_)
             | ViewQuestion::Explain(_)
-            | ViewQuestion::Status(_) => true,
+            | ViewQuestion::Status(_)
+            | ViewQuestion::Object(_) => true,
         }
     }
 }
@@ -231,6 +239,7 @@ of_views! {
     Trust(TrustView),
     Explain(ExplainView),
     Status(StatusView),
+    Object(ObjectView),
     Overview(OverviewView),
 }
 
@@ -257,6 +266,8 @@ pub enum ViewAnswer {
     Explain(ExplainAnswer),
     /// The statuses of objects.
     Status(StatusAnswer),
+    /// An object in its clusters.
+    Object(ObjectAnswer),
     /// The clusters and apps.
     Overview(OverviewAnswer),
 }

@@ -31,7 +31,8 @@ const MAX_SCOPED_LISTS: usize = 200;
 impl Plan<'_> {
     /// Plans the lists of dependents, and of events if the query wants them, in the namespaces of the apps that
     /// [`ReadQuery::dependents`](super::ReadQuery::dependents) selects, and in `dependents_in`; beyond
-    /// [`MAX_NAMESPACED_LISTS`] or [`MAX_SCOPED_LISTS`] in all namespaces at once.
+    /// [`MAX_NAMESPACED_LISTS`] or [`MAX_SCOPED_LISTS`] in all namespaces at once. Events are also listed in the
+    /// namespaces of the objects that the query names.
     pub(super) fn dependents(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         let own = dependent_namespaces(&self.asked.dependents, &self.apps(found));
         let others = self.asked.dependents_in.iter().map(String::as_str);
@@ -49,9 +50,15 @@ impl Plan<'_> {
                 }
             }
         };
-        let events = [("", "Event")].into_iter().filter(|_| self.asked.events);
+        let named = self.asked.objects.iter().map(|key| Some(&*key.namespace)).filter(|it| *it != Some(""));
+        let of_events: BTreeSet<Option<&str>> = match self.asked.events {
+            true => scopes.iter().copied().chain(named).collect(),
+            false => BTreeSet::new(),
+        };
+        let of_events: Vec<Option<&str>> = of_events.into_iter().collect();
+        let kinds = DEPENDENT.into_iter().map(|kind| (kind, &scopes)).chain([(("", "Event"), &of_events)]);
         let mut reads = Vec::new();
-        for (group, kind) in DEPENDENT.into_iter().chain(events) {
+        for ((group, kind), scopes) in kinds {
             let id = GroupKind::new(group, kind);
             let Some(served) = catalog.get(&id).filter(|served| served.is_listable()) else { continue };
             let projection = body_of(group, kind);

@@ -478,16 +478,21 @@ pub(super) fn document(form: ListOutput, list: &impl Serialize, console: &Consol
     // The text may be many times as long as the list in memory.
     let mut out = BufWriter::new(console.programs());
     match form {
-        ListOutput::Yaml => serde_saphyr::to_io_writer(&mut out, list).map_err(|error| match error {
-            serde_saphyr::ser::Error::IO { error } => error,
-            error => io::Error::other(error),
-        })?,
+        ListOutput::Yaml => yaml(&mut out, list)?,
         _ => {
             serde_json::to_writer_pretty(&mut out, list)?;
             out.write_all(b"\n")?;
         }
     }
     out.flush()
+}
+
+/// Writes a value as a YAML document.
+pub(super) fn yaml(out: &mut impl io::Write, value: &impl Serialize) -> io::Result<()> {
+    serde_saphyr::to_io_writer(out, value).map_err(|error| match error {
+        serde_saphyr::ser::Error::IO { error } => error,
+        error => io::Error::other(error),
+    })
 }
 
 fn noun(what: What) -> &'static str {

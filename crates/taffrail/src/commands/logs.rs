@@ -24,9 +24,8 @@ pub(super) use self::print::{hint, shown};
 use self::find::{LogSource, OfCluster, Told};
 use self::read::ReadBounds;
 use super::named;
-use crate::cli::{self, GroupingArguments, HubFiles, Pdb, SourceArguments, ViewArguments};
+use crate::cli::{self, GroupingArguments, HubSource, Pdb, SourceArguments, ViewArguments, not_with_hub};
 use crate::command_error::{CommandError, Exit};
-use crate::hub_url::HubUrl;
 use crate::output::answer::Console;
 use crate::rule_source::RuleSource;
 use crate::runtime::block_on;
@@ -34,7 +33,9 @@ use crate::source;
 
 /// Print the logs of the containers of an app or object; if some of them fail, by default only theirs.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    mut_args(not_with_hub),
+    after_help = "\
 Examples:
   taffrail logs shop                             the failing containers of the app, or all of them if none fails
   taffrail logs shop -f                          and what they write from now on
@@ -52,7 +53,8 @@ With -f each container is followed through its restarts, at most 8 in a cluster;
 followed. Lines that cannot be printed in time are left out, the oldest first, and counted.
 
 Exit codes: 0 answered; 2 wrong usage, no match for a name, or several apps; 3 a log or a cluster could not be read (the
-rest is still shown); 130 interrupted.")]
+rest is still shown); 130 interrupted."
+)]
 pub(crate) struct LogsArguments {
     /// The app (NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME) or object (KIND/NAME or
     /// [CLUSTER/]group/Kind/namespace/name): a Pod, a workload, a Service, or an object that owns these
@@ -117,16 +119,8 @@ pub(crate) struct LogsArguments {
     #[command(flatten)]
     pub(crate) source: SourceArguments,
 
-    /// Ask the hub (`taffrail hub serve`) at this URL instead of clusters: https://HOST:7655, or http://127.0.0.1:7655
-    /// for one on this machine. The token may follow after #: http://127.0.0.1:7655#TOKEN
-    #[arg(
-        long, value_name = "URL", value_parser = HubUrl::parse, help_heading = "Clusters and dumps",
-        conflicts_with_all = ["context", "all_contexts", "kubeconfig", "from", "now", "request_timeout", "app_label"]
-    )]
-    pub(crate) hub: Option<Box<HubUrl>>,
-
     #[command(flatten)]
-    pub(crate) hub_files: HubFiles,
+    pub(crate) hub: HubSource,
 }
 
 impl LogsArguments {
@@ -150,10 +144,10 @@ impl LogsArguments {
 
 pub(crate) fn run(arguments: &LogsArguments, console: &Console) -> Result<Exit, CommandError> {
     let question = arguments.question();
-    if let Some(url) = &arguments.hub {
+    if let Some(url) = &arguments.hub.hub {
         return block_on(async {
             let events =
-                source::hub_logs(url, &arguments.hub_files, &question, arguments.source.timeout).await?;
+                source::hub_logs(url, &arguments.hub.files, &question, arguments.source.timeout).await?;
             print::print(events, arguments, console).await
         })?;
     }

@@ -21,6 +21,7 @@ pub(crate) mod history;
 pub(crate) mod hub;
 pub(crate) mod logs;
 pub(crate) mod named;
+pub(crate) mod object;
 pub(crate) mod overview;
 mod rows;
 pub(crate) mod rules;
@@ -54,6 +55,7 @@ use history::HistoryArguments;
 #[cfg(feature = "hub")]
 use hub::HubArguments;
 use logs::LogsArguments;
+use object::ObjectArguments;
 use overview::OverviewArguments;
 use rules::RulesArguments;
 use status::{StatusArguments, StatusOutput};
@@ -140,6 +142,7 @@ commands! {
     Get(GetArguments),
     App(AppArguments),
     Tree(TreeArguments),
+    Object(ObjectArguments),
     Events(EventsArguments),
     History(HistoryArguments),
     Logs(LogsArguments),
@@ -189,6 +192,7 @@ impl Command {
             Command::Get(arguments) => &mut arguments.view.source,
             Command::App(arguments) => &mut arguments.view.source,
             Command::Tree(arguments) => &mut arguments.view.source,
+            Command::Object(arguments) => &mut arguments.view.source,
             Command::Events(arguments) => &mut arguments.view.source,
             Command::Trust(arguments) => &mut arguments.view.source,
             Command::Logs(arguments) => &mut arguments.source,
@@ -232,6 +236,7 @@ impl Command {
             | Command::Get(GetArguments { view, .. })
             | Command::App(AppArguments { view, .. })
             | Command::Tree(TreeArguments { view, .. })
+            | Command::Object(ObjectArguments { view, .. })
             | Command::Events(EventsArguments { view, .. })
             | Command::Trust(TrustArguments { view, .. }) => view.watch,
             Command::Status(status) => status.watch,

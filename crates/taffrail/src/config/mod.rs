@@ -112,6 +112,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     one("output.resources", "output", Of::List("resources"), "Output format of `taffrail get resources`"),
     one("output.app", "output", Of::Command("app"), "Output format of `taffrail app`"),
     one("output.tree", "output", Of::Command("tree"), "Output format of `taffrail tree`"),
+    one("output.object", "output", Of::Command("object"), "Output format of `taffrail object`"),
     one("output.events", "output", Of::Command("events"), "Output format of `taffrail events`"),
     one("output.explain", "output", Of::Command("explain"), "Output format of `taffrail explain`"),
     one("output.trust", "output", Of::Command("trust"), "Output format of `taffrail trust`"),

@@ -36,6 +36,7 @@ mod hub_operations;
 mod logs;
 mod manifests;
 mod newcomer;
+mod object;
 mod one_status;
 mod orphans;
 mod output_docs;

@@ -294,6 +294,7 @@ fn every_field_is_documented_and_every_documented_field_is_met() {
     compare(super::bad_clusters::unverified(&["get", "clusters", "-o", "json"]));
     super::verbs::samples().into_iter().for_each(&mut compare);
     super::actions::samples().into_iter().for_each(&mut compare);
+    super::object::samples().into_iter().for_each(&mut compare);
     compare(taffrail(&["get", "apps", "--from", "nowhere.yaml", "-o", "json"], ""));
     let objects = "\
 apiVersion: apps/v1

@@ -221,6 +221,16 @@ impl Pairs<'_> {
     fn named(&mut self) {
         self.compare_outputs(&["app", "shop"], &["json", "yaml"]);
         self.compare_outputs(&["tree", "shop"], &["json", "dot"]);
+        for words in [
+            &["eu-1/apps/Deployment/shop/web"][..],
+            &["deploy/web", "-n", "shop", "-o", "json"],
+            &["deploy/web", "-n", "shop", "--cluster", "eu-1,eu-2"],
+            &["deploy/no-such-object", "-n", "shop"],
+            &["deployy/web"],
+            &["nowhere/apps/Deployment/shop/web"],
+        ] {
+            self.compare(&[&["object"], words].concat(), None);
+        }
         for name in
             ["payments", "search", "orders", "gateway", "tills", "kiosk", "flux-system", "no-such-app"]
         {

@@ -6,8 +6,7 @@ use std::str::FromStr;
 use clap::{Args, ValueEnum, ValueHint};
 use taffrail_observe::ObjectArg;
 
-use crate::cli::{DryRun, HubFiles, SourceArguments, TextOutput};
-use crate::hub_url::HubUrl;
+use crate::cli::{DryRun, HubSource, SourceArguments, TextOutput, not_with_hub};
 
 /// List the actions of an object.
 ///
@@ -18,13 +17,16 @@ use crate::hub_url::HubUrl;
 /// update, patch or * on all apiGroups and resources) and both can be read, or if the setting argocd names its
 /// namespace.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    mut_args(not_with_hub),
+    after_help = "\
 Examples:
   taffrail actions deploy/web -n shop            the actions and their parameters
   taffrail actions apps/Deployment/shop/web -o json
   taffrail actions rollout/web -n shop --rules my-actions/
 
-Exit codes: 0 answered; 2 wrong usage, or no such object; 3 some data could not be read (the rest is still shown).")]
+Exit codes: 0 answered; 2 wrong usage, or no such object; 3 some data could not be read (the rest is still shown)."
+)]
 pub(crate) struct ActionsArguments {
     #[command(flatten)]
     pub(crate) which: WhichArguments,
@@ -42,7 +44,9 @@ pub(crate) struct ActionsArguments {
 /// same time; without --request-timeout each has --timeout for its writes, but at least 30s. Where a cluster does not
 /// answer in time, the change may or may not have been made; it is not sent again.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    mut_args(not_with_hub),
+    after_help = "\
 Examples:
   taffrail action restart deploy/web -n shop
   taffrail action scale deploy/web -n shop --param replicas=3
@@ -50,8 +54,11 @@ Examples:
   taffrail action abort rollout/web -n shop --context prod
   taffrail action cluster/promote rollout/web -n shop --yes
 
+With --hub the hub writes, which needs a token that allows to act, and goes on if this command ends.
+
 Exit codes: 0 done, or nothing to do; 2 wrong usage, not confirmed, no such object, or no such action for its current
-state; 3 something could not be read or written.")]
+state; 3 something could not be read or written."
+)]
 pub(crate) struct ActionArguments {
     /// Name of the action to run; `taffrail actions OBJECT` lists the actions
     #[arg(value_name = "ACTION")]
@@ -113,17 +120,8 @@ pub(crate) struct WhichArguments {
     #[command(flatten)]
     pub(crate) source: SourceArguments,
 
-    /// Ask the hub (`taffrail hub serve`) at this URL instead of clusters, for `action` with a token that allows to act:
-    /// https://HOST:7655, or http://127.0.0.1:7655 for one on this machine. The token may follow after #:
-    /// http://127.0.0.1:7655#TOKEN
-    #[arg(
-        long, value_name = "URL", value_parser = HubUrl::parse, help_heading = "Clusters and dumps",
-        conflicts_with_all = ["context", "all_contexts", "kubeconfig", "from", "now", "request_timeout", "rules"]
-    )]
-    pub(crate) hub: Option<Box<HubUrl>>,
-
     #[command(flatten)]
-    pub(crate) hub_files: HubFiles,
+    pub(crate) hub: HubSource,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -69,7 +69,7 @@ pub(crate) fn offered(
 
 pub(crate) fn list(arguments: &ActionsArguments, console: &Console) -> Result<Exit, CommandError> {
     let which = &arguments.which;
-    if let Some(url) = &which.hub {
+    if let Some(url) = &which.hub.hub {
         return by_hub(arguments, url, console);
     }
     let scripts = scripts(which.rules.0.as_deref())?;
@@ -98,7 +98,7 @@ pub(crate) fn list(arguments: &ActionsArguments, console: &Console) -> Result<Ex
 fn by_hub(arguments: &ActionsArguments, url: &HubUrl, console: &Console) -> Result<Exit, CommandError> {
     let which = &arguments.which;
     let list: ObjectActionList =
-        source::ask_hub_at(url, &which.hub_files, ACTIONS, &question(which), which.source.timeout)?
+        source::ask_hub_at(url, &which.hub.files, ACTIONS, &question(which), which.source.timeout)?
             .map_err(|error| named::refused_by_hub("actions", &error))?;
     if arguments.output == ActionsOutput::Table {
         let same =

@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: &ActionArguments, console: &Console) -> Result<Exit
         let complaint = CommandError::usage("the objects of a dump (--from) cannot be changed");
         return Err(complaint.hint("add --dry-run=client to print the change without writing it"));
     }
-    if let Some(url) = &which.hub {
+    if let Some(url) = &which.hub.hub {
         return by_hub(arguments, url, console);
     }
     let scripts = scripts(which.rules.0.as_deref())?;
@@ -160,7 +160,7 @@ fn by_hub(arguments: &ActionArguments, url: &HubUrl, console: &Console) -> Resul
         ..question(which)
     };
     let answer: PlanAnswer<ActionTarget> =
-        source::ask_hub_at(url, &which.hub_files, source::PLANS, &question, which.source.timeout)?
+        source::ask_hub_at(url, &which.hub.files, source::PLANS, &question, which.source.timeout)?
             .map_err(|error| named::refused_by_hub("actions", &error))?;
     let mut exit = Exit::Yes;
     for AppError { cluster, error } in &answer.errors {
@@ -192,7 +192,7 @@ fn by_hub(arguments: &ActionArguments, url: &HubUrl, console: &Console) -> Resul
             waits: false,
             timeout_millis: u64::try_from(HUB_RUN.as_millis()).unwrap_or(u64::MAX),
         };
-        let events = source::hub_operation(url, &which.hub_files, &request, |event| printer.take(event));
+        let events = source::hub_operation(url, &which.hub.files, &request, |event| printer.take(event));
         match block_on(events)? {
             Ok(()) => {}
             Err(NoEvents::Refused(error)) => return Err(error),

@@ -508,6 +508,7 @@ impl Ask for Asker {
                 ViewQuestion::Explain(view) => self.explain(view, deadline).await.map(ViewAnswer::Explain),
                 ViewQuestion::Overview(view) => self.answer(view, deadline).await.map(ViewAnswer::Overview),
                 ViewQuestion::Status(view) => self.objects(&view, deadline).await.map(ViewAnswer::Status),
+                ViewQuestion::Object(view) => self.answer(view, deadline).await.map(ViewAnswer::Object),
             }
         })
     }

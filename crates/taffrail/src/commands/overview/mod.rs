@@ -23,7 +23,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::watch::{self, Form};
 use super::{changes, get};
-use crate::cli::{GroupingArguments, HubSource, ListOutput, ViewArguments};
+use crate::cli::{GroupingArguments, HubSource, ListOutput, ViewArguments, not_with_hub};
 use crate::command_error::{CommandError, Exit, written};
 use crate::output::answer::Console;
 use crate::output::printable;
@@ -39,7 +39,9 @@ const PRINTED: (usize, usize) = (120, 200);
 
 /// Show what needs attention, each cause once, and what changed lately; on a terminal live, elsewhere once.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    mut_args(not_with_hub),
+    after_help = "\
 Examples:
   taffrail overview                              of the current context, until Ctrl-C
   taffrail overview --all-contexts               of all contexts
@@ -55,7 +57,8 @@ told since the command was started. With -o json or yaml a cause is one entry fo
 lately are the apps whose present problem began in the last 24 hours.
 
 Exit codes: 0 answered; 1 with --exit-status when something needs attention; 2 wrong usage; 3 some data could not be read
-(the rest is still shown); 130 interrupted.")]
+(the rest is still shown); 130 interrupted."
+)]
 pub(crate) struct OverviewArguments {
     /// Show only apps declared in this namespace [default: all]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]

@@ -274,7 +274,7 @@ impl Hub {
                 commands::history::run(&of, console)
             }
             Command::Logs(mut of) => {
-                (of.hub, of.hub_files, of.source.timeout) = (url(), self.files.clone(), PATIENCE);
+                (of.hub.hub, of.hub.files, of.source.timeout) = (url(), self.files.clone(), PATIENCE);
                 commands::logs::run(&of, console)
             }
             _ => Err(none()),

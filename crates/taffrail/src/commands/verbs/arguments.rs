@@ -7,8 +7,9 @@ use taffrail_apps::AppQuery;
 use taffrail_apps::verbs::{Reconcile, Verb};
 use taffrail_object::LabelSelector;
 
-use crate::cli::{DryRun, HubFiles, NameArguments, SourceArguments, TextOutput, label_selector};
-use crate::hub_url::HubUrl;
+use crate::cli::{
+    DryRun, HubSource, NameArguments, SourceArguments, TextOutput, label_selector, not_with_hub,
+};
 
 /// Reconcile an app now, and wait until it is ready: Flux applies it (with --with-source after a fetch), Argo CD
 /// compares it (with --sync also applies it).
@@ -26,6 +27,8 @@ Examples:
 
 Written fields: for Flux the annotation reconcile.fluxcd.io/requestedAt (with --force and --reset also forceAt and
 resetAt); for Argo CD the annotation argocd.argoproj.io/refresh, with --sync the field operation.
+
+With --hub the hub writes, which needs a token that allows to act, and goes on if this command ends.
 
 Exit codes: 0 done, and ready; 1 handled, but failed or not ready within --timeout; 2 wrong usage, not confirmed, or not
 supported by the app's tool; 3 something could not be read or written."
@@ -77,6 +80,8 @@ Written fields: for Flux spec.suspend; for Argo CD spec.syncPolicy.automated.ena
 field, the policy is moved to the annotation taffrail.dev/suspended-automated. If a tool delivers the object itself, it
 may revert the change; a warning says so.
 
+With --hub the hub writes, which needs a token that allows to act, and goes on if this command ends.
+
 Exit codes: 0 done; 2 wrong usage, not confirmed, or not supported by the app's tool; 3 something could not be read or
 written."
 )]
@@ -97,6 +102,8 @@ Examples:
 
 Written fields: those of `taffrail suspend` are reverted, and a reconciliation is requested.
 
+With --hub the hub writes, which needs a token that allows to act, and goes on if this command ends.
+
 Exit codes: 0 done, and ready; 1 handled, but failed or not ready within --timeout; 2 wrong usage, not confirmed, or not
 supported by the app's tool; 3 something could not be read or written."
 )]
@@ -108,8 +115,8 @@ pub(crate) struct ResumeArguments {
 /// The default of `--request-timeout` of these commands.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Sets defaults and help texts of `--timeout` and `--request-timeout` for commands that wait; returns other arguments
-/// unchanged.
+/// Sets defaults and help texts of `--timeout` and `--request-timeout` for commands that wait, and the conflicts of
+/// `--hub`; returns other arguments unchanged.
 fn with_times(argument: clap::Arg) -> clap::Arg {
     match argument.get_id().as_str() {
         "timeout" => argument
@@ -118,7 +125,7 @@ fn with_times(argument: clap::Arg) -> clap::Arg {
         "request_timeout" => argument.default_value("5s").help(
             "Limit the time of each request to a cluster, such as 5s; a longer one fails; 0 for no limit. In this release also the time that each cluster may take to answer first",
         ),
-        _ => argument,
+        _ => not_with_hub(argument),
     }
 }
 
@@ -180,15 +187,6 @@ pub(crate) struct ActingArguments {
     #[command(flatten)]
     pub(crate) source: SourceArguments,
 
-    /// Have the hub (`taffrail hub serve`) at this URL plan the change and write it, with a token that allows that:
-    /// https://HOST:7655, or http://127.0.0.1:7655 for one on this machine. The token may follow after #:
-    /// http://127.0.0.1:7655#TOKEN. The hub goes on if this command ends
-    #[arg(
-        long, value_name = "URL", value_parser = HubUrl::parse, help_heading = "Clusters and dumps",
-        conflicts_with_all = ["context", "all_contexts", "kubeconfig", "from", "now", "request_timeout", "app_label"]
-    )]
-    pub(crate) hub: Option<Box<HubUrl>>,
-
     #[command(flatten)]
-    pub(crate) hub_files: HubFiles,
+    pub(crate) hub: HubSource,
 }

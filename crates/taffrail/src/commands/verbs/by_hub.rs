@@ -30,7 +30,7 @@ pub(super) fn run(
     url: &HubUrl,
     console: &Console,
 ) -> Result<Exit, CommandError> {
-    let files = &arguments.hub_files;
+    let files = &arguments.hub.files;
     let answer: PlanAnswer<AppRef> = source::ask_hub_at(url, files, source::PLANS, &question, PATIENCE)?
         .map_err(|error| named::refused_by_hub(verb.as_str(), &error))?;
     let mut printer = Printer::new(verb, arguments, &answer.plan, console);

@@ -35,7 +35,7 @@ use print::Printer;
 
 pub(crate) fn run(verb: Verb, arguments: &ActingArguments, console: &Console) -> Result<Exit, CommandError> {
     let question = question(verb, arguments);
-    if let Some(url) = &arguments.hub {
+    if let Some(url) = &arguments.hub.hub {
         return by_hub::run(verb, question, arguments, url, console);
     }
     let now = || arguments.source.now.unwrap_or_else(Timestamp::now);

@@ -1,4 +1,4 @@
-//! The names of apps and objects to explain.
+//! The names by which questions name an app or an object.
 
 use std::fmt;
 use std::str::FromStr;
@@ -59,7 +59,7 @@ impl fmt::Display for SubjectName {
 
 impl SubjectName {
     /// Returns the key of the object, if the name is a full key; `None` for other forms.
-    pub(super) fn key(&self) -> Option<&ObjectKey> {
+    pub(in crate::question) fn key(&self) -> Option<&ObjectKey> {
         match &self.form {
             NameForm::Key { key, .. } => Some(key),
             NameForm::Words(_) => None,
@@ -67,7 +67,7 @@ impl SubjectName {
     }
 
     /// Returns the name as that of an app; `None` if it is the key of an object.
-    pub(super) fn query(&self) -> Option<&AppQuery> {
+    pub(in crate::question) fn query(&self) -> Option<&AppQuery> {
         match &self.form {
             NameForm::Key { .. } => None,
             NameForm::Words(query) => Some(query),
@@ -76,7 +76,7 @@ impl SubjectName {
 
     /// Returns the cluster in `CLUSTER/group/Kind/namespace/name` or `CLUSTER/DELIVERY/NAMESPACE/NAME`; `None` for any
     /// other form.
-    pub(super) fn cluster(&self) -> Option<&str> {
+    pub(in crate::question) fn cluster(&self) -> Option<&str> {
         match &self.form {
             NameForm::Key { cluster, .. } => cluster.as_deref(),
             NameForm::Words(query) => query.cluster(),
@@ -84,7 +84,7 @@ impl SubjectName {
     }
 
     /// Returns the clusters that the name begins with and, for an app, ends with.
-    pub(super) fn clusters_mut(&mut self) -> Vec<&mut String> {
+    pub(in crate::question) fn clusters_mut(&mut self) -> Vec<&mut String> {
         match &mut self.form {
             NameForm::Key { cluster, .. } => cluster.iter_mut().collect(),
             NameForm::Words(query) => query.clusters_mut().collect(),
@@ -92,7 +92,7 @@ impl SubjectName {
     }
 
     /// Splits the name into kind and name; `None` if it does not have the form `KIND/NAME`.
-    pub(super) fn kind_and_name(&self) -> Option<(&str, &str)> {
+    pub(in crate::question) fn kind_and_name(&self) -> Option<(&str, &str)> {
         match &self.form {
             NameForm::Key { .. } => None,
             NameForm::Words(_) => self.text.split_once('/').filter(|(_, name)| !name.contains('/')),
@@ -102,7 +102,12 @@ impl SubjectName {
     /// Returns the keys of objects to read for `KIND/NAME` in a cluster that was read in part: for each served kind
     /// that matches, the object in `namespace` if it is unread; and the objects already read, in the namespace `chosen`
     /// by the user or in any if it is `None`. Empty for other forms of names, and if the served kinds are not known.
-    pub(super) fn keys(&self, snapshot: &Snapshot, namespace: &str, chosen: Option<&str>) -> Vec<ObjectKey> {
+    pub(in crate::question) fn keys(
+        &self,
+        snapshot: &Snapshot,
+        namespace: &str,
+        chosen: Option<&str>,
+    ) -> Vec<ObjectKey> {
         let Some(((kind, name), catalog)) = self.kind_and_name().zip(snapshot.kinds()) else {
             return Vec::new();
         };
@@ -123,13 +128,13 @@ impl SubjectName {
     }
 
     /// Returns true if the name can be only that of an app, because it has no slash.
-    pub(super) fn is_of_app(&self) -> bool {
+    pub(in crate::question) fn is_of_app(&self) -> bool {
         matches!(self.form, NameForm::Words(_)) && !self.text.contains('/')
     }
 
     /// Returns true if the name means the object with this `key`. For `KIND/NAME` a namespaced object must be in
     /// `namespace`, or in any if that is `None`.
-    pub(super) fn is_object(&self, key: ObjectKeyRef<'_>, namespace: Option<&str>) -> bool {
+    pub(in crate::question) fn is_object(&self, key: ObjectKeyRef<'_>, namespace: Option<&str>) -> bool {
         match (self.key(), self.kind_and_name()) {
             (Some(own), _) => own.as_ref() == key,
             (None, Some((kind, name))) => {
