@@ -14,10 +14,9 @@ const CSP =
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 function send(path, outgoing) {
-  // Every path without an ending is a view of the page, which routes by itself.
-  const name = extname(path) ? normalize(path).replace(/^\/+/, "") : "index.html";
-  const file = join(PAGE, name);
-  if (!file.startsWith(PAGE) || !existsSync(file)) return outgoing.writeHead(404).end();
+  // Every path that is no file is a view of the page, which routes by itself; names in it may have dots.
+  const named = join(PAGE, normalize(path));
+  const file = extname(named) && named.startsWith(PAGE) && existsSync(named) ? named : join(PAGE, "index.html");
   outgoing.writeHead(200, {
     "content-type": TYPES[extname(file)] ?? "application/octet-stream",
     "content-security-policy": CSP,

@@ -1,8 +1,10 @@
 import { createEffect, ErrorBoundary, lazy, Match, Show, Suspense, Switch } from "solid-js";
 import { useKeys } from "./lib/keys";
 import { hubAway } from "./live/live";
+import { parseObject } from "./lib/objects";
 import { rail, setTheme, theme } from "./lib/prefs";
 import { parseRef } from "./lib/refs";
+import { moveRow } from "./lib/rows";
 import { afterMove, go, param, place } from "./lib/router";
 import { Help, showHelp } from "./parts/Help";
 import { HubNote, Note } from "./parts/Notes";
@@ -15,11 +17,13 @@ import { Clusters } from "./views/clusters/Clusters";
 
 const AppPage = lazy(() => import("./views/app/AppPage"));
 const Matrix = lazy(() => import("./views/matrix/Matrix"));
+const ObjectPage = lazy(() => import("./views/object/ObjectPage"));
 const SearchPage = lazy(() => import("./views/search/SearchPage"));
 const Time = lazy(() => import("./views/time/Time"));
 
 const TITLES: Record<string, string> = { "/": "Attention", "/apps": "Apps", "/clusters": "Clusters", "/matrix": "Matrix", "/search": "Search", "/time": "Time" };
 const APP = "/app/";
+const OBJECT = "/object/";
 
 export function App() {
   createEffect(() => {
@@ -30,8 +34,9 @@ export function App() {
   });
   const path = () => place().path;
   const shownApp = () => (path().startsWith(APP) ? parseRef(path().slice(APP.length), param("home")) : undefined);
+  const shownObject = () => (path().startsWith(OBJECT) ? parseObject(path().slice(OBJECT.length)) : undefined);
   createEffect(() => {
-    document.title = `${shownApp()?.name ?? TITLES[path()] ?? "Not found"} · Taffrail`;
+    document.title = `${shownApp()?.name ?? shownObject()?.object.name ?? TITLES[path()] ?? "Not found"} · Taffrail`;
   });
   // Readers hear of another view as of another page.
   let main!: HTMLElement;
@@ -50,6 +55,8 @@ export function App() {
     { keys: "g s", what: "Search, as a view", act: () => go("/search") },
     { keys: "g t", what: "Time: the apps at a past moment", act: () => go("/time") },
     { keys: "/", what: "Search", act: focusSearch },
+    { keys: "j", what: "Next row", act: () => moveRow(1) },
+    { keys: "k", what: "Previous row", act: () => moveRow(-1) },
     { keys: "c", what: "Copy the command of this view", act: () => [...document.querySelectorAll<HTMLElement>("[data-copy=main]")].at(-1)?.click() },
     { keys: "t", what: "Switch between light and dark", act: () => setTheme(isDark() ? "light" : "dark") },
     { keys: "?", what: "This table", act: showHelp },
@@ -74,11 +81,12 @@ export function App() {
               <Match when={path() === "/search"}><SearchPage /></Match>
               <Match when={path() === "/time"}><Time /></Match>
               <Match when={shownApp()}>{(ref) => <AppPage app={ref()} isPage />}</Match>
+              <Match when={shownObject()}>{(ref) => <ObjectPage subject={ref()} />}</Match>
             </Switch>
           </Suspense>
           {/* A boundary of its own, so that the list stays, with its focus, while the drawer's code is read. */}
           <Suspense>
-            <Show when={!shownApp() && parseRef(param("app"), param("home"))}>{(ref) => <AppPage app={ref()} isPage={false} />}</Show>
+            <Show when={!shownApp() && !shownObject() && parseRef(param("app"), param("home"))}>{(ref) => <AppPage app={ref()} isPage={false} />}</Show>
           </Suspense>
         </ErrorBoundary>
       </main>

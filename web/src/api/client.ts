@@ -84,16 +84,29 @@ export interface AppRef {
 
 const refPath = (ref: AppRef) => segments(ref.cluster, ref.delivery, ref.namespace, ref.name);
 
+/** A line of a log. */
+export interface LogText {
+  /** The time at which it was written, as the server tells it; empty if it does not. */
+  at: string;
+  text: string;
+}
+
+function logText(line: string): LogText {
+  const cut = line.indexOf(" ");
+  const at = cut > 0 && /^\d{4}-\d\d-\d\dT/.test(line) ? line.slice(0, cut) : "";
+  return { at, text: at ? line.slice(cut + 1) : line };
+}
+
 /** The lines of one container, as far as they could be read. */
 export interface ContainerLog {
   subject: Api.LogSubject;
-  lines: string[];
+  lines: LogText[];
   failure: string | undefined;
 }
 
 /** Reads logs that are not followed; the answer is an event on each line. */
-async function readLogs(question: Pick<Api.LogsQuestion, "what" | "previous" | "clusters" | "tail">, signal?: AbortSignal) {
-  const body: Api.LogsQuestion = { allNamespaces: false, allPods: false, container: null, follow: false, namespace: null, sinceMillis: null, timestamps: false, ...question };
+async function readLogs(question: Pick<Api.LogsQuestion, "what" | "previous" | "clusters" | "tail" | "sinceMillis">, signal?: AbortSignal) {
+  const body: Api.LogsQuestion = { allNamespaces: false, allPods: false, container: null, follow: false, namespace: null, sinceMillis: null, timestamps: true, ...question };
   const text = await ask<string>("logs", {
     method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), ...(signal ? { signal } : {}),
   }, (response) => response.text());
@@ -103,7 +116,7 @@ async function readLogs(question: Pick<Api.LogsQuestion, "what" | "previous" | "
     const event = JSON.parse(line) as Api.LogEvent;
     if (!("event" in event)) continue;
     if (event.event === "logs") logs.push(...event.subjects.map((subject) => ({ subject, lines: [], failure: undefined })));
-    else if (event.event === "lines") logs[event.log]?.lines.push(...event.lines.map((one) => one.text));
+    else if (event.event === "lines") logs[event.log]?.lines.push(...event.lines.map((one) => logText(one.text)));
     else if (event.event === "chosen") leftOut = event.well;
     else if (event.event === "failed") { const log = logs[event.log]; if (log) log.failure = event.message; }
     else if (event.event === "refused") throw new HubError(403, event.message);
@@ -152,6 +165,7 @@ export const hub = {
   explain: (question: Question<"explain">, signal?: AbortSignal) =>
     post<Api.ExplainAnswer>("questions", question, signal),
   trust: (question: Question<"trust">, signal?: AbortSignal) => post<Api.TrustAnswer>("questions", question, signal),
+  object: (question: Question<"object">, signal?: AbortSignal) => post<Api.ObjectAnswer>("questions", question, signal),
   logs: readLogs,
   /** Lists the actions of the object that a question names. */
   actions: (question: Api.ActionQuestion, signal?: AbortSignal) => post<Api.ObjectActionList>("actions", question, signal),

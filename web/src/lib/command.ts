@@ -31,7 +31,7 @@ export function listFlags(filters: Record<string, readonly string[]>): string[] 
   ];
 }
 
-const VERBS: Record<string, string> = { objects: "tree", why: "explain", events: "events", history: "history", logs: "logs", trust: "trust" };
+const VERBS: Record<string, string> = { objects: "tree", graph: "tree", why: "explain", events: "events", history: "history", logs: "logs", trust: "trust" };
 
 /** The command of one tab of an app, by the app's full name. */
 export const appCommand = (ref: AppRef, tab: string) => command(VERBS[tab] ?? "app", fullName(ref));

@@ -1,13 +1,14 @@
 import { createSignal, Show } from "solid-js";
 import { Icon } from "./Icon";
 
-/** A button that copies a command; with `shown` the command stands beside it. */
-export function Copy(props: { text: string; label: string; shown?: boolean; isMain?: boolean }) {
+/** A button that copies a text; with `shown` the text, a command, stands beside it. A long text is a function. */
+export function Copy(props: { text: string | (() => string); label: string; shown?: boolean; isMain?: boolean }) {
+  const text = () => (typeof props.text === "string" ? props.text : undefined);
   const [isDone, setDone] = createSignal(false);
   async function copy(event: MouseEvent) {
     event.stopPropagation();
     try {
-      await navigator.clipboard.writeText(props.text);
+      await navigator.clipboard.writeText(typeof props.text === "string" ? props.text : props.text());
       setDone(true);
       setTimeout(() => setDone(false), 1500);
     } catch {
@@ -15,9 +16,10 @@ export function Copy(props: { text: string; label: string; shown?: boolean; isMa
     }
   }
   return (
-    <button type="button" class={props.shown ? "command" : "icon-button"} title={props.text} aria-label={`${props.label}: ${props.text}`}
+    <button type="button" class={props.shown ? "command" : text() === undefined ? "button" : "icon-button"} title={text() ?? props.label} aria-label={text() === undefined ? undefined : `${props.label}: ${text()}`}
       data-copy={props.isMain ? "main" : undefined} onClick={copy}>
-      <Show when={props.shown}><code class="clip">{props.text}</code></Show>
+      <Show when={props.shown}><code class="clip">{text()}</code></Show>
+      <Show when={text() === undefined}>{props.label}</Show>
       <Icon name={isDone() ? "check" : "copy"} size={14} />
       <span class="reader" role="status">{isDone() ? "Copied" : ""}</span>
     </button>

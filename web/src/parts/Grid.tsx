@@ -3,6 +3,7 @@ import { createVirtualizer } from "@tanstack/solid-virtual";
 import { createEffect, createSignal, For, type JSX, on, Show } from "solid-js";
 import { useKeys } from "../lib/keys";
 import { narrow } from "../lib/prefs";
+import { moveRow } from "../lib/rows";
 
 export interface GridColumn {
   name: string;
@@ -32,6 +33,10 @@ interface Props {
   /** The marks of a row as a whole: `data-open` for the one that a drawer shows. */
   isOpen: (index: number) => boolean;
   open: (index: number) => void;
+  /** Set where rows can be chosen: whether one is, and what chooses it, or with `isRange` all from the one before. */
+  choice?: { has: (index: number) => boolean; toggle: (index: number, isRange: boolean) => void } | undefined;
+  /** The widths of the columns, where they are not those of the layout. */
+  widths?: string | undefined;
   nearEnd?: () => void;
   /** A text that changes when the list is another one: it then starts at its top. */
   reset?: string;
@@ -66,13 +71,30 @@ export function Grid(props: Props) {
     // The row may not exist before the scrolling has taken effect.
     requestAnimationFrame(() => box.querySelector<HTMLElement>(`[data-index="${next}"]`)?.focus({ preventScroll: true }));
   }
+  function choose(index: number, isRange: boolean) {
+    if (index >= props.count) return;
+    props.choice?.toggle(index, isRange);
+    move(index + 1);
+  }
+  function onClick(event: MouseEvent, index: number) {
+    if ((event.target as Element).closest("a, button, input")) return;
+    if (props.choice && (event.shiftKey || event.ctrlKey || event.metaKey)) return props.choice.toggle(index, event.shiftKey);
+    props.open(index);
+  }
   const page = () => Math.max(1, Math.floor(box.clientHeight / props.rowHeight) - 1);
+  // An open drawer has the keys, not the list behind it.
+  const isBehind = () => document.querySelector(".drawer") !== null;
   useKeys(props.label, [
-    { keys: "j", what: "Next row", act: () => move(isEntered ? active() + 1 : active()) },
-    { keys: "k", what: "Previous row", act: () => move(active() - 1) },
+    { keys: "j", what: "Next row", act: () => (isBehind() ? moveRow(1) : move(isEntered ? active() + 1 : active())) },
+    { keys: "k", what: "Previous row", act: () => (isBehind() ? moveRow(-1) : move(active() - 1)) },
+    ...(props.choice ? [{ keys: " ", what: "Choose the row", act: () => choose(active(), false) }] : []),
     { keys: "Enter", what: "Open the row", act: () => props.count && props.open(active()) },
   ]);
   function onKeyDown(event: KeyboardEvent) {
+    if (event.key === " " && event.shiftKey && props.choice) {
+      event.preventDefault();
+      return choose(active(), true);
+    }
     const to = { ArrowDown: active() + 1, ArrowUp: active() - 1, PageDown: active() + page(), PageUp: active() - page(), Home: 0, End: props.count - 1 }[event.key];
     if (to === undefined || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
@@ -80,8 +102,8 @@ export function Grid(props: Props) {
   }
 
   return (
-    <div class={`grid ${props.layout}`} ref={box}>
-     <div role="grid" aria-label={props.label} aria-rowcount={props.total + 1} onKeyDown={onKeyDown}>
+    <div class={`grid ${props.layout}`} ref={box} data-widths={!!props.widths} style={{ "--widths": props.widths }}>
+     <div role="grid" aria-label={props.label} aria-multiselectable={!!props.choice} aria-rowcount={props.total + 1} onKeyDown={onKeyDown}>
       <div class="grid-head" role="row" aria-rowindex="1">
         <For each={props.columns}>
           {(column) => (
@@ -102,9 +124,9 @@ export function Grid(props: Props) {
         <For each={virtualizer.getVirtualItems()}>
           {(item) => (
             <div class="grid-row" role="row" tabIndex={item.index === active() ? 0 : -1} data-index={item.index} aria-rowindex={item.index + 2}
-              aria-selected={props.isOpen(item.index)} style={{ transform: `translateY(${item.start}px)`, height: `${item.size}px` }}
+              aria-current={props.isOpen(item.index)} aria-selected={props.choice?.has(item.index)} style={{ transform: `translateY(${item.start}px)`, height: `${item.size}px` }}
               onFocusIn={() => { setActive(item.index); isEntered = true; }}
-              onClick={(event) => (event.target as Element).closest("a, button") || props.open(item.index)}>
+              onClick={(event) => onClick(event, item.index)}>
               {props.row(item.index)}
             </div>
           )}

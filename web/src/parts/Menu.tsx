@@ -20,6 +20,8 @@ export function Menu(props: {
   isSingle?: boolean;
   /** True while what is chosen is the standard, which needs no emphasis. */
   isQuiet?: boolean;
+  /** True where the button does not name what is chosen. */
+  isSilent?: boolean;
   note?: string | undefined;
 }) {
   const id = createUniqueId();
@@ -58,7 +60,7 @@ export function Menu(props: {
     <div class="menu" ref={box} onKeyDown={onKeyDown}>
       <button type="button" class="chip menu-button" data-on={props.chosen.length > 0 && !props.isQuiet} aria-haspopup="menu" aria-expanded={isOpen()} aria-controls={id} onClick={toggle}>
         <span>{props.label}</span>
-        <Show when={props.chosen.length}>
+        <Show when={props.chosen.length && !props.isSilent}>
           <span class="chip-value clip">{props.chosen.map((one) => props.choices?.find((choice) => choice.value === one)?.label ?? one).join(", ")}</span>
         </Show>
         <Icon name="down" size={12} />

@@ -5,7 +5,7 @@ import type { AppRow } from "../../api/types";
 import { createAnswer } from "../../lib/answer";
 import { appCommand } from "../../lib/command";
 import { useKeys } from "../../lib/keys";
-import { refText } from "../../lib/refs";
+import { fullName, refText } from "../../lib/refs";
 import { go, param, withQuery } from "../../lib/router";
 import { deliveryWord } from "../../lib/words";
 import { Drawer } from "../../parts/Drawer";
@@ -18,6 +18,7 @@ import { Sections } from "./Sections";
 import { sentenceOf } from "./sentence";
 
 const Objects = lazy(() => import("./Objects"));
+const Graph = lazy(() => import("./Graph"));
 const Why = lazy(() => import("./Why"));
 const Events = lazy(() => import("./Events"));
 const History = lazy(() => import("./History"));
@@ -28,6 +29,7 @@ const Trust = lazy(() => import("./Trust"));
 const TABS = [
   { name: "why", title: "Why" },
   { name: "objects", title: "Objects" },
+  { name: "graph", title: "Graph" },
   { name: "events", title: "Events" },
   { name: "history", title: "History" },
   { name: "clusters", title: "Clusters" },
@@ -49,9 +51,12 @@ export default function AppPage(props: { app: AppRef; isPage: boolean }) {
   useKeys("App", [
     { keys: "d", what: "Why", act: () => choose("why") },
     { keys: "o", what: "Objects", act: () => choose("objects") },
+    { keys: "v", what: "Graph", act: () => choose("graph") },
     { keys: "e", what: "Events", act: () => choose("events") },
     { keys: "h", what: "History", act: () => choose("history") },
+    { keys: "i", what: "Clusters", act: () => choose("clusters") },
     { keys: "l", what: "Logs", act: () => choose("logs") },
+    { keys: "p", what: "Logs before the last restart", act: () => go(withQuery({ tab: "logs", previous: "1" }), { replace: true }) },
     { keys: "u", what: "Trust: reasons for doubt", act: () => choose("trust") },
   ]);
 
@@ -96,12 +101,13 @@ function Known(props: { app: AppRef; row: AppRow; tab: string; choose: (tab: str
         <ViewCommand text={appCommand(ref(), props.tab)} />
         <Suspense fallback={<Loading what="this part of the page" rows={3} />}>
           <Switch>
-            <Match when={props.tab === "why"}><Why app={ref()} /></Match>
+            <Match when={props.tab === "why"}><Why name={fullName(ref())} cluster={ref().cluster} /></Match>
             <Match when={props.tab === "objects"}><Objects app={ref()} /></Match>
+            <Match when={props.tab === "graph"}><Graph app={ref()} /></Match>
             <Match when={props.tab === "events"}><Events app={ref()} /></Match>
             <Match when={props.tab === "history"}><History app={ref()} /></Match>
             <Match when={props.tab === "clusters"}><InClusters app={ref()} appKey={props.row.key} /></Match>
-            <Match when={props.tab === "logs"}><Logs app={ref()} /></Match>
+            <Match when={props.tab === "logs"}><Logs name={fullName(ref())} cluster={ref().cluster} /></Match>
             <Match when={props.tab === "trust"}><Trust app={ref()} /></Match>
           </Switch>
         </Suspense>

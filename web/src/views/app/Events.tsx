@@ -2,6 +2,7 @@
 import { For, Show } from "solid-js";
 import { type AppRef, hub } from "../../api/client";
 import { createAnswer } from "../../lib/answer";
+import { objectHref } from "../../lib/objects";
 import { fullName } from "../../lib/refs";
 import { number } from "../../lib/text";
 import { Age } from "../../parts/Age";
@@ -28,7 +29,7 @@ export default function Events(props: { app: AppRef }) {
                 <li class="log-row">
                   <span class="muted log-when"><Age since={event.lastSeen} /></span>
                   <div>
-                    <p class="step-head"><span class="strong">{event.reason}</span> <span class="muted">{event.object.kind}</span> <Name value={event.object.name} />
+                    <p class="step-head"><span class="strong">{event.reason}</span> <span class="muted">{event.object.kind}</span> <a class="object-link" href={objectHref({ cluster: props.app.cluster, object: event.object })}><Name value={event.object.name} /></a>
                       <Show when={event.count > 1}><span class="tag">{number(event.count)} times</span></Show>
                       <Show when={event.isGone}><span class="tag">object is gone</span></Show></p>
                     <p><Text value={event.message} /></p>

@@ -1,11 +1,12 @@
 // The objects of an app with what controllers made of them, as a tree table.
 import { createMemo, createSignal, For, lazy, Show, Suspense } from "solid-js";
-import { type AppRef, hub } from "../../api/client";
+import type { AppRef } from "../../api/client";
 import type { ObjectKey, TreeNode } from "../../api/types";
-import { createAnswer } from "../../lib/answer";
-import { fullName } from "../../lib/refs";
-import { go, param, withQuery } from "../../lib/router";
+import { isWell, kindOf, nameOf, objectOf, toldOf } from "../../lib/nodes";
+import { objectHref } from "../../lib/objects";
+import { go } from "../../lib/router";
 import { count, number } from "../../lib/text";
+import { createTree, onlyUnwell, setOnlyUnwell, useUnwellKey } from "../../lib/tree";
 import { statusWord } from "../../lib/words";
 import { Age } from "../../parts/Age";
 import { Glyph } from "../../parts/Glyph";
@@ -26,33 +27,22 @@ interface Line {
 /** Rows that are drawn without asking: a tree of more is read in parts. */
 const MOST = 500;
 
-const nameOf = (node: TreeNode) => node.object?.name ?? node.app?.name ?? "";
-/** The object of a row in the cluster of the app; a copy, which does not change with the row. Apps may be declared elsewhere. */
-const objectOf = (node: TreeNode | undefined): ObjectKey | undefined => (node?.object && node.relation !== "app" ? { ...node.object } : undefined);
-const isWell = (node: TreeNode): boolean => node.effective === "Current" && !node.sync && node.children.every(isWell);
 const isFoldedAtFirst = (node: TreeNode) => node.relation !== "app" && isWell(node);
 
 export default function Objects(props: { app: AppRef }) {
-  const [answer, again] = createAnswer(
-    () => fullName(props.app),
-    async (name, signal) => {
-      const data = await hub.tree({ view: "tree", name, status: null, compact: false, fold: true, apps: { clusters: [props.app.cluster], namespace: null } }, signal);
-      return { root: data.items[0]?.root };
-    },
-    { every: 5000 },
-  );
+  const [answer, again] = createTree(() => props.app);
+  useUnwellKey();
   const [folds, setFolds] = createSignal<ReadonlyMap<string, boolean>>(new Map());
   const [most, setMost] = createSignal(MOST);
   const [active, setActive] = createSignal(0);
   const [acted, setActed] = createSignal<ObjectKey>();
-  const onlyBad = () => param("unwell") === "1";
   let table!: HTMLDivElement;
 
   const lines = createMemo(() => {
     const all: Line[] = [];
     const walk = (node: TreeNode, path: string, depth: number) => {
-      const id = `${path}/${node.object?.kind ?? node.folded?.kind ?? ""}:${nameOf(node)}`;
-      const children = onlyBad() ? node.children.filter((child) => !isWell(child)) : node.children;
+      const id = `${path}/${kindOf(node)}:${nameOf(node)}`;
+      const children = onlyUnwell() ? node.children.filter((child) => !isWell(child)) : node.children;
       const isOpen = !(folds().get(id) ?? isFoldedAtFirst(node));
       all.push({ node, id, depth, hasChildren: children.length > 0, isOpen });
       if (isOpen) for (const child of children) walk(child, id, depth + 1);
@@ -63,6 +53,15 @@ export default function Objects(props: { app: AppRef }) {
   });
   const shown = () => lines().slice(0, most());
   const fold = (line: Line, isOpen: boolean) => line.hasChildren && setFolds((was) => new Map(was).set(line.id, !isOpen));
+
+  const href = (node: TreeNode) => {
+    const object = objectOf(node);
+    return object && objectHref({ cluster: props.app.cluster, object });
+  };
+  const open = (line: Line) => {
+    const to = href(line.node);
+    if (to) go(to);
+  };
 
   function move(to: number) {
     const next = Math.max(0, Math.min(shown().length - 1, to));
@@ -77,8 +76,9 @@ export default function Objects(props: { app: AppRef }) {
       Home: () => move(0), End: () => move(shown().length - 1),
       ArrowRight: () => (line.isOpen ? move(active() + 1) : fold(line, true)),
       ArrowLeft: () => (line.isOpen && line.hasChildren ? fold(line, false) : move(lines().slice(0, active()).findLastIndex((one) => one.depth < line.depth))),
-      Enter: () => fold(line, !line.isOpen),
+      Enter: () => (line.hasChildren ? fold(line, !line.isOpen) : open(line)),
       ".": () => setActed(objectOf(line.node)),
+      y: () => open(line),
     };
     const act = acts[event.key];
     if (!act) return;
@@ -90,7 +90,10 @@ export default function Objects(props: { app: AppRef }) {
   return (
     <>
       <div class="log-tools">
-        <label class="check"><input type="checkbox" checked={onlyBad()} onChange={(event) => go(withQuery({ unwell: event.currentTarget.checked ? "1" : undefined }), { replace: true })} /> Only what is not well</label>
+        <label class="check"><input type="checkbox" checked={onlyUnwell()} onChange={(event) => setOnlyUnwell(event.currentTarget.checked)} /> Only what is not well</label>
+        <Show when={objectOf(lines()[active()]?.node)}>
+          {(object) => <a class="button" title="YAML of the chosen row (y)" href={objectHref({ cluster: props.app.cluster, object: object() })}>YAML</a>}
+        </Show>
         <Show when={objectOf(lines()[active()]?.node)}>
           {(object) => <button type="button" class="button" aria-haspopup="dialog" title="Actions of the chosen row (.)" onClick={() => setActed(object())}>Actions of <Text value={`${object().kind} ${object().name}`} />…</button>}
         </Show>
@@ -107,15 +110,15 @@ export default function Objects(props: { app: AppRef }) {
           <For each={shown()}>
             {(line, index) => (
               <div class="tree-row" role="row" data-line={index()} data-well={line.node.effective === "Current"} tabIndex={index() === active() ? 0 : -1}
-                aria-level={line.depth + 1} aria-expanded={line.hasChildren ? line.isOpen : undefined} onFocus={() => setActive(index())} onClick={() => fold(line, !line.isOpen)}>
+                aria-level={line.depth + 1} aria-expanded={line.hasChildren ? line.isOpen : undefined} onFocus={() => setActive(index())} onClick={(event) => (event.target as Element).closest("a") || fold(line, !line.isOpen)}>
                 <span class="tree-name" role="gridcell" style={{ "padding-left": `${line.depth * 16}px` }}>
                   <span class="tree-fold" data-open={line.isOpen}><Show when={line.hasChildren}><Icon name="chevron" size={10} /></Show></span>
                   <Glyph status={line.node.effective} />
-                  <span class="muted">{line.node.object?.kind ?? line.node.folded?.kind}</span>
-                  <Show when={line.node.folded} fallback={<Name value={nameOf(line.node)} />}>{(folded) => <span>{number(folded().count)} more</span>}</Show>
+                  <span class="muted">{kindOf(line.node)}</span>
+                  <Show when={line.node.folded} fallback={<Show when={href(line.node)} fallback={<Name value={nameOf(line.node)} />}>{(to) => <a class="object-link" href={to()} tabIndex={-1}><Name value={nameOf(line.node)} /></a>}</Show>}>{(folded) => <span>{number(folded().count)} more</span>}</Show>
                 </span>
                 <span role="gridcell">{statusWord(line.node.effective)}</span>
-                <span role="gridcell" class="clip tree-message"><Text value={[line.node.sync, line.node.syncMessage, line.node.message, line.node.note].filter(Boolean).join(" · ")} /></span>
+                <span role="gridcell" class="clip tree-message"><Text value={toldOf(line.node)} /></span>
                 <span role="gridcell" class="num muted"><Age since={line.node.created} /></span>
               </div>
             )}

@@ -1,9 +1,9 @@
 // The cause chain, from the symptom down to the root; what changed before; what to run next.
 import { For, Show } from "solid-js";
-import { type AppRef, hub } from "../../api/client";
+import { hub } from "../../api/client";
 import type { CauseStep, Change } from "../../api/types";
 import { createAnswer } from "../../lib/answer";
-import { fullName } from "../../lib/refs";
+import { objectHref } from "../../lib/objects";
 import { shortRevision } from "../../lib/text";
 import { Age } from "../../parts/Age";
 import { Copy } from "../../parts/Copy";
@@ -11,11 +11,12 @@ import { Glyph } from "../../parts/Glyph";
 import { ErrorNote, Loading } from "../../parts/Notes";
 import { Name, Text } from "../../parts/Text";
 
-export default function Why(props: { app: AppRef }) {
+/** The explanation of the app or object that commands call `name`. */
+export default function Why(props: { name: string; cluster: string }) {
   const [answer, again] = createAnswer(
-    () => fullName(props.app),
+    () => props.name,
     async (name, signal) => {
-      const data = await hub.explain({ view: "explain", names: [name], clusters: [props.app.cluster], namespace: null, contexts: false, logs: false, perCluster: true }, signal);
+      const data = await hub.explain({ view: "explain", names: [name], clusters: [props.cluster], namespace: null, contexts: false, logs: false, perCluster: true }, signal);
       return { explanation: data.items[0]?.explanation, differences: data.items[0]?.differences };
     },
     { every: 5000 },
@@ -24,7 +25,7 @@ export default function Why(props: { app: AppRef }) {
   return (
     <>
       <ErrorNote error={answer.error} what="The explanation" retry={again} />
-      <Show when={answer.data} fallback={<Show when={!answer.error}><Loading what={`${props.app.cluster}, which is asked for the cause`} rows={4} /></Show>}>
+      <Show when={answer.data} fallback={<Show when={!answer.error}><Loading what={`${props.cluster}, which is asked for the cause`} rows={4} /></Show>}>
         <Show when={why()} fallback={<p class="muted">There is nothing to explain.</p>}>
           {(data) => (
             <div class="why">
@@ -32,7 +33,7 @@ export default function Why(props: { app: AppRef }) {
                 <div><p class="lead-line">{data().problems?.length ? "Its objects are ready; see what else is in the way above." : "Nothing is wrong with it."}</p><p class="muted why-message"><Text value={data().message} /></p></div>
               }>
                 <ol class="chain">
-                  <For each={data().chain}>{(step, index) => <Step step={step} isLast={index() === data().chain.length - 1} />}</For>
+                  <For each={data().chain}>{(step, index) => <Step step={step} cluster={props.cluster} isLast={index() === data().chain.length - 1} />}</For>
                 </ol>
               </Show>
               <Show when={data().changed?.length}>
@@ -61,14 +62,14 @@ export default function Why(props: { app: AppRef }) {
   );
 }
 
-function Step(props: { step: CauseStep; isLast: boolean }) {
+function Step(props: { step: CauseStep; cluster: string; isLast: boolean }) {
   const step = () => props.step;
   return (
     <li class="step" data-last={props.isLast} data-status={step().status}>
       <span class="step-glyph"><Glyph status={step().status} size={14} /></span>
       <div class="step-text">
         <p class="step-head">
-          <span class="muted">{step().object.kind}</span> <Name value={step().object.name} class="strong" />
+          <span class="muted">{step().object.kind}</span> <a class="object-link" href={objectHref({ cluster: props.cluster, object: step().object })}><Name value={step().object.name} class="strong" /></a>
           <span class="step-reason">{step().reason}</span>
           <Show when={props.isLast}><span class="tag">cause</span></Show>
           <span class="grow" /><span class="muted"><Age since={step().since} /></span>

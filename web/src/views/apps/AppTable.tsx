@@ -1,18 +1,19 @@
-import { createEffect, createSignal, on, onCleanup, Show } from "solid-js";
+import { createEffect, createSignal, For, on, onCleanup, Show } from "solid-js";
 import { hub, query } from "../../api/client";
 import type { AppRow } from "../../api/types";
 import { follow } from "../../live/live";
 import { createPaged } from "../../lib/paged";
 import { refOf, refText, rowId } from "../../lib/refs";
 import { go, param, withQuery } from "../../lib/router";
-import { count, number, shortRevision } from "../../lib/text";
-import { deliveryWord } from "../../lib/words";
-import { Age } from "../../parts/Age";
+import { createSelection } from "../../lib/selection";
+import { count, number } from "../../lib/text";
 import { Moved } from "../../parts/Moved";
 import { Cell, Grid, type GridColumn, rowHeight } from "../../parts/Grid";
-import { StatusMark, SyncMark } from "../../parts/Marks";
+import { StatusMark } from "../../parts/Marks";
 import { Announce, ErrorNote, ListFoot, Loading } from "../../parts/Notes";
 import { Name, Text } from "../../parts/Text";
+import { Chosen } from "./Chosen";
+import { areChosen, COLUMNS, gridColumns, shownColumns } from "./columns";
 import { FILTER_WORDS, type Filters, toParams } from "./filters";
 import { NoneFound } from "./NoneFound";
 
@@ -40,13 +41,13 @@ export function AppTable(props: { filters: Filters; sort: string; refuse: (name:
   const columns = (): GridColumn[] => [
     { name: "status", title: "Status", sort: by("status") },
     { name: "name", title: "App", sort: by("name") },
-    { name: "cluster", title: "Cluster", sort: by("cluster") },
-    { name: "message", title: "Message" },
-    { name: "since", title: "For", isNumber: true, sort: by("since") },
-    { name: "sync", title: "Sync" },
-    { name: "revision", title: "Revision" },
-    { name: "delivery", title: "Delivery", sort: by("delivery") },
+    ...shownColumns().flatMap((name) => {
+      const column = COLUMNS[name];
+      return column ? [{ name, title: column.title, isNumber: !!column.isNumber, sort: column.sort ? by(column.sort) : undefined }] : [];
+    }),
   ];
+  const selection = createSelection<AppRow>(rowId);
+  createEffect(on(() => JSON.stringify(toParams(props.filters)), selection.clear, { defer: true }));
 
   return (
     <>
@@ -59,9 +60,13 @@ export function AppTable(props: { filters: Filters; sort: string; refuse: (name:
         </Show>
       }>
         <Grid label="Apps" layout="apps-grid" columns={columns()} count={list.order().length} total={total()} rowHeight={rowHeight(total())}
-          reset={JSON.stringify(question())} isOpen={(index) => { const row = at(index); return !!row && refText(refOf(row)) === opened(); }}
+          reset={JSON.stringify(question())} widths={areChosen() ? gridColumns() : undefined}
+          choice={{ has: (index) => selection.has(at(index)), toggle: (index, isRange) => selection.toggle(index, isRange, at) }} isOpen={(index) => { const row = at(index); return !!row && refText(refOf(row)) === opened(); }}
           open={(index) => { const row = at(index); if (row) go(href(row)); }} nearEnd={() => void list.more()} onRange={list.shows}
           row={(index) => <Show when={at(index)}>{(row) => <Row row={row()} href={href(row())} />}</Show>} />
+      </Show>
+      <Show when={selection.chosen().size}>
+        <Chosen rows={[...selection.chosen().values()]} question={question()} total={total()} set={selection.set} clear={selection.clear} />
       </Show>
       <ListFoot state={list.cover()?.state} missing={list.cover()?.missing} omitted={list.cover()?.missingOmitted}>
         <Show when={total() > list.order().length}>
@@ -97,17 +102,13 @@ function Row(props: { row: AppRow; href: string }) {
   const row = () => props.row;
   const statusChanged = createChanged(() => rowId(row()), () => `${row().effective} ${row().freshness.state}`);
   const syncChanged = createChanged(() => rowId(row()), () => row().sync.effective);
-  const isWell = () => !row().problem || row().problem?.severity === "notice";
   return (
     <>
       <Cell column="status"><span classList={{ changed: statusChanged() }}><StatusMark health={row().health} effective={row().effective} freshness={row().freshness} suspended={row().suspended} /></span></Cell>
       <NameCell row={row()} href={props.href} />
-      <Cell column="cluster"><Name value={row().cluster} /></Cell>
-      <Cell column="message" class={isWell() ? "muted" : ""}><span class="clip"><Text value={row().problem?.message ?? row().message} /></span></Cell>
-      <Cell column="since" class="num muted"><Age since={row().since} /></Cell>
-      <Cell column="sync"><span classList={{ changed: syncChanged() }}><SyncMark state={row().sync.effective} /></span></Cell>
-      <Cell column="revision"><span class="mono clip muted" title={row().sync.applied ?? ""}>{shortRevision(row().sync.applied)}</span></Cell>
-      <Cell column="delivery" class="muted"><span class="clip">{deliveryWord(row().delivery)}</span></Cell>
+      <For each={shownColumns()}>
+        {(name) => <Show when={COLUMNS[name]}>{(column) => <Cell column={name} class={`${column().isNumber ? "num" : ""} ${column().class ?? ""}`}><span class="cell-value" classList={{ changed: name === "sync" && syncChanged() }}>{column().cell(row())}</span></Cell>}</Show>}
+      </For>
     </>
   );
 }

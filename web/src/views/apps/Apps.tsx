@@ -4,8 +4,10 @@ import { hub } from "../../api/client";
 import { createAnswer } from "../../lib/answer";
 import { command, listFlags } from "../../lib/command";
 import { counts as fleetCounts, hubAway } from "../../live/live";
-import { param } from "../../lib/router";
+import { useKeys } from "../../lib/keys";
+import { go, param, withQuery } from "../../lib/router";
 import { count, number } from "../../lib/text";
+import { AXES } from "../../lib/words";
 import { ViewCommand } from "../../parts/Notes";
 import { Refused } from "../../parts/Refused";
 import { AppTable } from "./AppTable";
@@ -44,6 +46,9 @@ export function Apps() {
     (key, signal) => hub.groups({ ...key, "group-by": "status", limit: 20 }, signal),
     { every: 1000 },
   );
+  useKeys("Apps", [
+    { keys: "z", what: "Problems only", act: () => go(withQuery({ problems: filters().problems ? undefined : [...AXES] }), { replace: true }) },
+  ]);
   const shown = () => summary.data?.items.reduce((sum, one) => sum + one.apps, 0) ?? 0;
   const bad = () => summary.data?.items.reduce((sum, one) => sum + one.problems, 0) ?? 0;
   const sentence = () => {

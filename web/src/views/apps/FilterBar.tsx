@@ -10,6 +10,7 @@ import { AXES, DELIVERY_IDS, deliveryWord, STATUSES, statusWord, SYNC_STATES } f
 import { Glyph } from "../../parts/Glyph";
 import { Icon } from "../../parts/Icon";
 import { type Choice, Menu } from "../../parts/Menu";
+import { COLUMNS, shownColumns, withColumn } from "./columns";
 import { FILTER_WORDS, type FilterName, type Filters, GROUPS, groupTitle, labelGroup, SORTS, toAddress, toParams } from "./filters";
 
 const TYPED_FOR = 200;
@@ -82,15 +83,16 @@ function Arrange() {
     return all.map((value) => ({ value, label: groupTitle(value) ?? value }));
   };
   return (
-    <>
-      <span class="grow" />
+    <div class="arrange">
       <Menu label="Group" isSingle chosen={groupBy() ? [groupBy() ?? ""] : []} choices={choices()} onOpen={() => void read()}
         choose={(value) => go(withQuery({ "group-by": groupBy() === value ? undefined : value }))} />
       <Show when={!groupBy()}>
         <Menu label="Sort" isSingle isQuiet={!param("sort")} chosen={[param("sort") ?? "status"]} choices={Object.entries(SORTS).map(([value, label]) => ({ value, label }))}
           choose={(value) => go(withQuery({ sort: value === "status" ? undefined : value }))} />
+        <Menu label="Columns" isQuiet chosen={shownColumns()} choices={Object.entries(COLUMNS).map(([value, { title }]) => ({ value, label: title }))} isSilent
+          choose={(value) => go(withQuery({ columns: withColumn(value) }), { replace: true })} />
       </Show>
-    </>
+    </div>
   );
 }
 

@@ -5,17 +5,15 @@ import { hub } from "../../api/client";
 import type { ActionQuestion, ObjectKey } from "../../api/types";
 import { createAnswer } from "../../lib/answer";
 import { command } from "../../lib/command";
+import { objectText } from "../../lib/objects";
 import { ErrorNote, Loading } from "../../parts/Notes";
 import { Text } from "../../parts/Text";
 import { OperationDialog } from "./OperationDialog";
 
-/** The full name of an object in a cluster, as commands take it. */
-const fullName = (cluster: string, { group, kind, namespace, name }: ObjectKey) => [cluster, group, kind, namespace, name].join("/");
-
 export default function ObjectAction(props: { cluster: string; object: ObjectKey; close: () => void }) {
   const [chosen, setChosen] = createSignal<string>();
   const [values, setValues] = createStore<Record<string, string>>({});
-  const object = () => fullName(props.cluster, props.object);
+  const object = () => objectText(props);
   const [answer, again] = createAnswer(object, (name, signal) => hub.actions({ action: "", object: name }, signal));
   const offered = () => answer.data?.items ?? [];
   const action = () => offered().find((one) => one.name === chosen());

@@ -88,9 +88,14 @@ export function OperationDialog(props: {
     }
   }
 
+  function onKeyDown(event: KeyboardEvent) {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    void run();
+  }
   const good = () => runs.filter((run) => run.outcome && outcomeWords(run.outcome, props.verb).isGood).length;
   return (
-    <dialog class="dialog operation" aria-labelledby="operation-title" ref={dialog} onClose={() => props.close()}>
+    <dialog class="dialog operation" aria-labelledby="operation-title" ref={dialog} onClose={() => props.close()} onKeyDown={onKeyDown}>
       <div class="dialog-body operation-body">
         <header class="dialog-head">
           <h2 id="operation-title">{props.title} <Text value={props.name} /> {where()}</h2>
@@ -153,7 +158,7 @@ export function OperationDialog(props: {
           <span class="grow" />
           <button type="button" class="button" ref={cancel} onClick={finish}>{phase() === "plan" ? "Cancel" : "Close"}</button>
           <Show when={phase() === "plan"}>
-            <button type="button" class="button primary" disabled={!mayRun()} onClick={run}>{props.title} {apps() > 1 ? number(apps()) : plain(props.name)} {where()}</button>
+            <button type="button" class="button primary" title="Ctrl Enter" aria-keyshortcuts="Control+Enter" disabled={!mayRun()} onClick={run}>{props.title} {apps() > 1 ? number(apps()) : plain(props.name)} {where()}</button>
           </Show>
         </footer>
       </div>

@@ -130,8 +130,9 @@ mod tests {
 
     use super::KEYS;
 
-    /// Keys of the page for the theme, which a terminal sets itself, and for views that the terminal UI does not have.
-    const PAGE_ALONE: [&str; 3] = ["t", "g s", "g t"];
+    /// Keys of the page for the theme, which a terminal sets itself, and for what the terminal UI does not have: search
+    /// and time as views, the graph, and rows that are chosen.
+    const PAGE_ALONE: [&str; 5] = ["t", "g s", "g t", "v", " "];
 
     #[test]
     fn keys_do_the_same_as_on_the_page() {
