@@ -41,12 +41,12 @@ const freePort = () =>
     });
   });
 
-/** Starts the fleet and its hub, 20 s into its round of faults. */
-export async function startFleet() {
+/** Starts the fleet that `seed` draws, and its hub, 20 s into its round of faults. */
+export async function startFleet(seed = 1) {
   const folder = mkdtempSync(join(tmpdir(), "taffrail-page-"));
   const kubeconfig = join(folder, "kubeconfig.yaml");
   const { child, found } = start(
-    ["demo", "--kubeconfig", kubeconfig, "--skip", "20s"],
+    ["demo", "--kubeconfig", kubeconfig, "--skip", "20s", "--seed", String(seed)],
     /TAFFRAIL_HUB_TOKEN=(\S+)[\s\S]*--hub (http:\S+)/,
   );
   const [, token, hub] = await found;

@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod docs;
 pub(crate) mod fuzz;
 pub(crate) mod kube;
+pub(crate) mod page;
 pub(crate) mod requests;
 pub(crate) mod test;
 pub(crate) mod tidy;

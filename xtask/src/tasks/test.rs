@@ -8,9 +8,10 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use taffrail_testkit::binary::workspace;
 
-use super::{fuzz, tidy};
+use super::{fuzz, page, tidy};
 
-/// Run all checks and tests. Missing programs are built with Go; without Go, tests that need them are skipped.
+/// Run all checks and tests. Missing programs are built with Go; without Go, tests that need them are skipped. The page
+/// is tested where Node and Chromium are, or can be installed.
 #[derive(Args)]
 pub(crate) struct Test {}
 
@@ -29,6 +30,7 @@ impl Test {
         step("tests", || {
             cargo(&["test", "--locked", "--workspace", "--no-fail-fast"], &[("RUST_TEST_THREADS", &threads)])
         })?;
+        step("page", || page::Page { quick: true, seeds: 1 }.run())?;
         step("comparison with Go's kstatus", fuzz::sample)?;
         println!("\nall checks passed after {} s", started.elapsed().as_secs());
         Ok(())
