@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{OperationPlan, OperationQuestion, PlanDigest, PlannedWrite, WriteTrace};
+use super::{OperationPlan, OperationQuestion, PlanAnswer, PlanDigest, PlannedWrite, Target, WriteTrace};
 use crate::question::ErrorLevel;
 
 /// The request to run a plan that a hub answered with.
@@ -35,6 +35,28 @@ pub struct RunRequest {
     pub waits: bool,
     /// The time for the whole run in milliseconds; at most an hour.
     pub timeout_millis: u64,
+}
+
+impl RunRequest {
+    /// Makes the request to run the plan with which a hub answered `question`, within `time`. All targets of the plan
+    /// are confirmed; the run writes and does not wait for the results.
+    pub fn new<T: Target>(
+        id: OperationId,
+        question: OperationQuestion,
+        answer: &PlanAnswer<T>,
+        time: Duration,
+    ) -> RunRequest {
+        RunRequest {
+            id,
+            question,
+            planned_at: answer.planned_at,
+            digest: answer.digest.clone(),
+            confirmed: Some(answer.plan.targets()),
+            dry_run: false,
+            waits: false,
+            timeout_millis: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
 }
 
 /// The identifier of a run, which the caller chooses. [`OperationEvent::Started`] reports it before the first request

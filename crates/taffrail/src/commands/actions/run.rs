@@ -183,14 +183,8 @@ fn by_hub(arguments: &ActionArguments, url: &HubUrl, console: &Console) -> Resul
         printer.show_all()?;
     } else if printer.asks_at_once()? {
         let request = RunRequest {
-            id: random_id(),
-            question: OperationQuestion::Action(question),
-            planned_at: answer.planned_at,
-            digest: answer.digest.clone(),
-            confirmed: Some(plan.targets()),
             dry_run: *dry_run == DryRun::Server,
-            waits: false,
-            timeout_millis: u64::try_from(HUB_RUN.as_millis()).unwrap_or(u64::MAX),
+            ..RunRequest::new(random_id(), OperationQuestion::Action(question), &answer, HUB_RUN)
         };
         let events = source::hub_operation(url, &which.hub.files, &request, |event| printer.take(event));
         match block_on(events)? {

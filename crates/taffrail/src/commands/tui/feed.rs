@@ -81,16 +81,8 @@ pub(super) fn run(
     events: &Sender<Event>,
 ) {
     let (hub, events) = (Arc::clone(hub), events.clone());
-    let request = RunRequest {
-        id: random_id(),
-        question: OperationQuestion::Verb(question),
-        planned_at: plan.planned_at,
-        digest: plan.digest.clone(),
-        confirmed: Some(plan.plan.targets()),
-        dry_run: false,
-        waits: true,
-        timeout_millis: u64::try_from(RUN.as_millis()).unwrap_or(u64::MAX),
-    };
+    let question = OperationQuestion::Verb(question);
+    let request = RunRequest { waits: true, ..RunRequest::new(random_id(), question, plan, RUN) };
     runtime::spawn(async move {
         let take = |event: OperationEvent| match events.send(Event::Ran(number, Box::new(event))) {
             Ok(()) => Reply::Continue,

@@ -43,14 +43,9 @@ pub(super) fn run(
     if answer.plan.targets() > 0 {
         let timeout = arguments.source.timeout.min(MAX_RUN);
         let request = RunRequest {
-            id: random_id(),
-            question: OperationQuestion::Verb(question),
-            planned_at: answer.planned_at,
-            digest: answer.digest.clone(),
-            confirmed: Some(answer.plan.targets()),
             dry_run: arguments.dry_run == DryRun::Server,
             waits: arguments.wait,
-            timeout_millis: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+            ..RunRequest::new(random_id(), OperationQuestion::Verb(question), &answer, timeout)
         };
         let run = source::hub_operation(url, files, &request, |event| printer.take(event));
         match block_on(run)? {
