@@ -265,6 +265,18 @@ impl TreeNode {
         }
     }
 
+    /// Returns the cluster in which the nodes below this one are, which is in `cluster` itself: an app may deliver into
+    /// another cluster than the one with its declaring object.
+    pub fn cluster_below<'n>(&'n self, cluster: &'n str) -> &'n str {
+        let note = self.note.as_deref().filter(|_| self.app.is_some() && self.relation != Relation::App);
+        let place = note.and_then(|note| {
+            let note =
+                note.strip_prefix(SUSPENDED_NOTE).map_or(note, |rest| rest.trim_start_matches([',', ' ']));
+            note.strip_prefix(IN_CLUSTER)
+        });
+        place.unwrap_or(cluster)
+    }
+
     /// Returns true if the status is Unknown because the last observation, of another status, is too old.
     fn was_other(&self) -> bool {
         self.status != self.health
@@ -468,7 +480,7 @@ impl<'a> Forest<'a> {
             message: app.message.clone(),
             problem: app.problem().cloned(),
             created,
-            note: app.suspended.then(|| "suspended".to_owned()),
+            note: app.suspended.then(|| SUSPENDED_NOTE.to_owned()),
             ..TreeNode::new(relation, app.health, app.freshness)
         };
         if relation != Relation::App && !self.shape.nest {
@@ -483,7 +495,7 @@ impl<'a> Forest<'a> {
             return node;
         }
         if relation != Relation::App && app.app.target != app.app.home {
-            let place = format!("in cluster {}", app.app.target);
+            let place = format!("{IN_CLUSTER}{}", app.app.target);
             node.note = Some(node.note.map_or(place.clone(), |note| format!("{note}, {place}")));
         }
         let cluster = &*app.app.target;
@@ -519,6 +531,12 @@ impl<'a> Forest<'a> {
         node
     }
 }
+
+/// The note of an app that is suspended.
+const SUSPENDED_NOTE: &str = "suspended";
+
+/// The beginning of the note of an app below the root that delivers into another cluster than the one that declares it.
+const IN_CLUSTER: &str = "in cluster ";
 
 const TOLD_ABOVE: &str = "its dependents are shown above";
 

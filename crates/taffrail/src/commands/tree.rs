@@ -58,25 +58,45 @@ pub(crate) fn run(
 
 fn text(trees: &[AppTree], several: bool, now: Timestamp, console: &Console) -> io::Result<()> {
     let mut out = console.people();
+    let mut objects = Vec::new();
     for (number, tree) in trees.iter().enumerate() {
         if number > 0 {
+            objects.push(None);
             say!(out)?;
         }
         if several {
             let home = if tree.home == tree.cluster { "" } else { &*tree.home };
             let declared = if home.is_empty() { String::new() } else { format!(" (declared in {home})") };
+            objects.push(None);
             say!(out, "{}{}:", printable(&tree.cluster), printable(&declared))?;
         }
+        // The header of the table.
+        objects.push(None);
         let header = vec!["OBJECT", "STATUS", "AGE", "MESSAGE"];
         let mut table = Table::new(&mut out, header, screen()).spare(&["AGE"]).room(MIN_MESSAGE_WIDTH);
         let mut printer = Printer { table: &mut table, now };
         printer.node(&tree.root, "", "", None)?;
         table.finish()?;
+        note_objects(&tree.root, (&tree.home, &tree.cluster), &mut objects);
         if let Some(left_out) = left_out(tree.left_out) {
+            objects.push(None);
             say!(out, "{}", printable(&left_out))?;
         }
     }
+    console.note_objects(objects);
     Ok(())
+}
+
+/// Adds the object of a node, and those of the nodes below it, in the order of their lines. The node's object is in
+/// `cluster`, the objects below it are in `below`, unless the node is an app that delivers into another cluster.
+fn note_objects(
+    node: &TreeNode,
+    (cluster, below): (&str, &str),
+    objects: &mut Vec<Option<(String, ObjectKey)>>,
+) {
+    objects.push(node.object.as_ref().map(|object| (cluster.to_owned(), object.clone())));
+    let below = node.cluster_below(below);
+    node.children.iter().for_each(|child| note_objects(child, (below, below), objects));
 }
 
 /// Returns the line about `number` objects that `--status` leaves out; `None` if there are none.
@@ -192,4 +212,45 @@ fn quoted(text: &str) -> String {
     let lines: Vec<String> =
         text.lines().map(|line| printable(line).replace('\\', "\\\\").replace('"', "\\\"")).collect();
     format!("\"{}\"", lines.join("\\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn node(relation: &str, kind: &str, note: Option<&str>, children: &[Value]) -> Value {
+        let mut node = json!({"relation": relation, "health": "Current", "effective": "Current", "status": "Current",
+            "object": {"kind": kind, "namespace": "shop", "name": "x"}, "children": children});
+        if kind == "Application" {
+            node["app"] = json!({"delivery": "argo-application", "namespace": "shop", "name": "x"});
+        }
+        if let Some(note) = note {
+            node["note"] = json!(note);
+        }
+        node
+    }
+
+    #[test]
+    fn each_line_has_the_object_of_its_own_cluster() {
+        let below = |note| node("declared", "Application", note, &[node("declared", "Service", None, &[])]);
+        let mut line = node("owned", "Pod", None, &[]);
+        line["object"] = Value::Null;
+        let apps = [
+            below(None),
+            below(Some("suspended")),
+            below(Some("in cluster ap, 1")),
+            below(Some("suspended, in cluster us")),
+            line,
+        ];
+        // The note of the root is about the app itself.
+        let root = node("app", "Application", Some("in cluster x"), &apps);
+        let root: TreeNode = serde_json::from_value(root).unwrap();
+        let mut objects = Vec::new();
+        note_objects(&root, ("home", "eu"), &mut objects);
+        let clusters = objects.iter().map(|object| object.as_ref().map_or("-", |(cluster, _)| cluster));
+        let clusters: Vec<&str> = clusters.collect();
+        assert_eq!(clusters, ["home", "eu", "eu", "eu", "eu", "eu", "ap, 1", "eu", "us", "-"]);
+    }
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anstream::ColorChoice;
+use taffrail_object::ObjectKey;
 use unicode_width::UnicodeWidthStr;
 
 use super::{Phrase, Sieve};
@@ -26,6 +27,8 @@ struct Sink {
     later: Vec<String>,
     /// For each row of the last table in the answer: true if it has a problem. Empty for other answers.
     problems: Vec<bool>,
+    /// For each line of the answer: the cluster and the key of the object that it shows. Empty for most answers.
+    objects: Vec<Option<(String, ObjectKey)>>,
 }
 
 /// The place to which an answer is written.
@@ -81,7 +84,12 @@ impl Console {
 
     fn new(place: OutputPlace) -> Console {
         Console {
-            sink: Arc::new(Mutex::new(Sink { place, later: Vec::new(), problems: Vec::new() })),
+            sink: Arc::new(Mutex::new(Sink {
+                place,
+                later: Vec::new(),
+                problems: Vec::new(),
+                objects: Vec::new(),
+            })),
             is_paging: Arc::default(),
         }
     }
@@ -123,6 +131,17 @@ impl Console {
     /// Removes and returns what [`Console::note_problems`] stored.
     pub(crate) fn noted_problems(&self) -> Vec<bool> {
         std::mem::take(&mut self.sink().problems)
+    }
+
+    /// Stores for each line of the answer the object that it shows, for a view in which an object can be chosen.
+    pub(crate) fn note_objects(&self, objects: Vec<Option<(String, ObjectKey)>>) {
+        self.sink().objects = objects;
+    }
+
+    /// Removes and returns what [`Console::note_objects`] stored.
+    #[cfg(feature = "tui")]
+    pub(crate) fn noted_objects(&self) -> Vec<Option<(String, ObjectKey)>> {
+        std::mem::take(&mut self.sink().objects)
     }
 
     /// Returns true while a pager runs.

@@ -38,6 +38,9 @@ pub(crate) use hub::{HubBudget, ask as question_hub, ask_at as ask_hub_at, get};
 
 /// The path to which the question of an operation is posted.
 pub(crate) const PLANS: &str = "/api/v1/plans";
+/// The path to which the name of an object is posted, for its actions.
+#[cfg(any(feature = "lua", feature = "tui"))]
+pub(crate) const ACTIONS: &str = "/api/v1/actions";
 pub(crate) use hub_events::{NoEvents, hub_logs};
 pub(crate) use hub_operation::hub_operation;
 #[cfg(feature = "tui")]

@@ -56,6 +56,7 @@ mod tree;
 mod trust;
 mod trusted;
 mod tui;
+mod tui_objects;
 mod verbs;
 mod wait;
 mod watch;

@@ -26,9 +26,6 @@ use crate::reasons::{self, SCRIPT_FAILED};
 use crate::say;
 use crate::source;
 
-/// The path to which the name of an object is posted, for its actions.
-const ACTIONS: &str = "/api/v1/actions";
-
 fn shown(parameter: Parameter) -> ActionParameter {
     let Parameter { name, value, kind, default } = parameter;
     ActionParameter { name, value, kind, default }
@@ -98,7 +95,7 @@ pub(crate) fn list(arguments: &ActionsArguments, console: &Console) -> Result<Ex
 fn by_hub(arguments: &ActionsArguments, url: &HubUrl, console: &Console) -> Result<Exit, CommandError> {
     let which = &arguments.which;
     let list: ObjectActionList =
-        source::ask_hub_at(url, &which.hub.files, ACTIONS, &question(which), which.source.timeout)?
+        source::ask_hub_at(url, &which.hub.files, source::ACTIONS, &question(which), which.source.timeout)?
             .map_err(|error| named::refused_by_hub("actions", &error))?;
     if arguments.output == ActionsOutput::Table {
         let same =

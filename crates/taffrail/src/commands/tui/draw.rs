@@ -11,7 +11,7 @@ use super::model::{Model, Prompt};
 use super::operation::Operation;
 use super::paint::{Line, Pen};
 use super::question::Part;
-use super::rows::{APP_COLUMNS, CLUSTER_COLUMNS, Drawing, Row, app_facts, widths};
+use super::rows::{ACTION_COLUMNS, APP_COLUMNS, CLUSTER_COLUMNS, Drawing, Row, app_facts, widths};
 use super::view::{Info, Kind, View, note};
 use super::words::{self, clock, count, grouped};
 
@@ -63,7 +63,7 @@ impl Model {
         }
         match (&view.kind, view.shown.is_empty()) {
             (_, true) => {}
-            (Kind::Apps { .. } | Kind::Clusters, _) => head.push(Head::Titles),
+            (Kind::Apps { .. } | Kind::Clusters | Kind::Actions(_), _) => head.push(Head::Titles),
             (Kind::Matrix, _) => head.push(Head::MatrixTitles),
             _ => {}
         }
@@ -133,6 +133,8 @@ impl Model {
                     _ => name,
                 }
             }
+            (Kind::Object(object), _) => format!("{} in {}", object.title(), object.cluster),
+            (Kind::Actions(object), _) => format!("Actions of {} in {}", object.title(), object.cluster),
         }
     }
 
@@ -259,6 +261,7 @@ impl Model {
             (Kind::Attention, ..) if !is_narrowed => {
                 "Nothing needs attention. What changes appears here by itself.".to_owned()
             }
+            (Kind::Actions(_), ..) if !is_narrowed => "No actions for this object.".to_owned(),
             (Kind::Clusters, ..) if !is_narrowed => "The hub follows no cluster.".to_owned(),
             (Kind::Apps { .. }, ..) if view.kind != Model::every_app() || is_narrowed => {
                 "No app matches these filters.".to_owned()
@@ -275,7 +278,7 @@ impl Model {
         let mut line = Line::new().add(" Taffrail ", Style::new().add_modifier(Modifier::BOLD));
         let is_shown = |kind: &Kind, name: &str| match kind {
             Kind::Attention => name == "Attention",
-            Kind::Apps { .. } | Kind::App(..) => name == "Apps",
+            Kind::Apps { .. } | Kind::App(..) | Kind::Object(_) | Kind::Actions(_) => name == "Apps",
             Kind::Clusters => name == "Clusters",
             Kind::Matrix => name == "Matrix",
         };
@@ -321,6 +324,7 @@ impl Model {
         let sorted = view.sorts().get(view.sort).map(|(title, _)| *title);
         let titles: Vec<&str> = match view.kind {
             Kind::Clusters => CLUSTER_COLUMNS.iter().map(|(title, _)| *title).collect(),
+            Kind::Actions(_) => ACTION_COLUMNS.to_vec(),
             _ => APP_COLUMNS.iter().map(|(title, _)| *title).collect(),
         };
         let muted = self.colours.muted();
@@ -382,6 +386,11 @@ impl Model {
             (Some(Prompt::Command(text)), _) => {
                 pen.text(":", self.colours.accent()).text(text, Style::new()).text(" ", cursor);
             }
+            (Some(Prompt::Parameter(form)), _) => {
+                let name = form.title();
+                pen.text(" ", muted).text(&name, self.colours.accent()).text(&form.text, Style::new());
+                pen.text(" ", cursor).text("  Enter takes it, Esc cancels", muted);
+            }
             (None, Some(told)) => {
                 pen.text(" ", muted).text(told, Style::new());
             }
@@ -409,6 +418,9 @@ impl Model {
 /// Returns the keys that are of most use in a view.
 fn hints(view: &View, is_below: bool) -> String {
     let own = match &view.kind {
+        Kind::App(_, Part::Objects) => "y YAML  . actions  z problems only  / search",
+        Kind::Object(_) => ". actions  / search  r read again",
+        Kind::Actions(_) => "Enter plan the action  / search",
         Kind::App(..) => "Tab next part  R reconcile  S suspend  / search",
         Kind::Matrix => "Enter open  n next problem  b group  / search",
         Kind::Attention => "Enter open  / search  z problems only",

@@ -1,5 +1,6 @@
 //! Asks the hub, and follows its stream.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
@@ -7,14 +8,14 @@ use std::time::Duration;
 use clap::FromArgMatches;
 use taffrail_api::AppRow;
 use taffrail_api::hub::{AppChange, HubList, StreamFrame};
-use taffrail_api::operations::{
-    OperationEvent, OperationQuestion, PlanAnswer, Reply, RunRequest, VerbQuestion,
-};
-use taffrail_apps::AppRef;
+use taffrail_api::operations::{OperationEvent, OperationQuestion, PlanAnswer, Reply, RunRequest};
 use taffrail_observe::operations::random_id;
 use tokio::time::sleep;
 
-use super::question::{Answer, AppPlace, Event, Part, PartAnswer, Question, Request, RunEnd, encoded};
+use super::actions;
+use super::question::{
+    Answer, AppPlace, Event, ObjectPlace, Part, PartAnswer, Question, Request, RunEnd, encoded,
+};
 use crate::cli::{HubFiles, HubSource, ViewArguments};
 use crate::command_error::{CommandError, Exit};
 use crate::commands::{self, Cli, Command, named, watch};
@@ -30,6 +31,8 @@ const STREAM: &str =
 const PATIENCE: Duration = Duration::from_secs(15);
 /// The time in which apps become ready after an operation, as that of the commands.
 const RUN: Duration = Duration::from_secs(300);
+/// The time that a hub has for the writes of an action, as that of the command.
+const ACTION_RUN: Duration = Duration::from_secs(30);
 /// Maximum length of an answer, in bytes.
 const MAX_ANSWER: usize = 16 << 20;
 /// The pause before a stream that has ended is opened again.
@@ -58,13 +61,13 @@ pub(super) fn ask(hub: &Arc<Hub>, request: Request, events: &Sender<Event>) {
 }
 
 /// Has the hub plan an operation, in a thread of its own.
-pub(super) fn plan(hub: &Arc<Hub>, number: u64, question: VerbQuestion, events: &Sender<Event>) {
+pub(super) fn plan(hub: &Arc<Hub>, number: u64, question: OperationQuestion, events: &Sender<Event>) {
     let (hub, events) = (Arc::clone(hub), events.clone());
     std::thread::spawn(move || {
         let _alarm = Alarm(events.clone());
         let answer = match source::ask_hub_at(&hub.url, &hub.files, source::PLANS, &question, PATIENCE) {
             Ok(Ok(answer)) => Ok(Box::new(answer)),
-            Ok(Err(error)) => Err(told(&named::refused_by_hub(question.verb.as_str(), &error))),
+            Ok(Err(error)) => Err(told(&named::refused_by_hub(command_of(&question), &error))),
             Err(error) => Err(told(&error)),
         };
         // After the end nobody waits for it.
@@ -76,13 +79,16 @@ pub(super) fn plan(hub: &Arc<Hub>, number: u64, question: VerbQuestion, events: 
 pub(super) fn run(
     hub: &Arc<Hub>,
     number: u64,
-    question: VerbQuestion,
-    plan: &PlanAnswer<AppRef>,
+    question: OperationQuestion,
+    plan: &PlanAnswer,
     events: &Sender<Event>,
 ) {
     let (hub, events) = (Arc::clone(hub), events.clone());
-    let question = OperationQuestion::Verb(question);
-    let request = RunRequest { waits: true, ..RunRequest::new(random_id(), question, plan, RUN) };
+    let (waits, time) = match &question {
+        OperationQuestion::Verb(_) => (true, RUN),
+        OperationQuestion::Action(_) => (false, ACTION_RUN),
+    };
+    let request = RunRequest { waits, ..RunRequest::new(random_id(), question, plan, time) };
     runtime::spawn(async move {
         let take = |event: OperationEvent| match events.send(Event::Ran(number, Box::new(event))) {
             Ok(()) => Reply::Continue,
@@ -95,6 +101,14 @@ pub(super) fn run(
         };
         let _ = events.send(Event::RunEnded(number, end));
     });
+}
+
+/// Returns the command that asks the same, for hints.
+fn command_of(question: &OperationQuestion) -> &'static str {
+    match question {
+        OperationQuestion::Verb(question) => question.verb.as_str(),
+        OperationQuestion::Action(_) => "actions",
+    }
 }
 
 /// Tells of the panic of a thread, after which the terminal is no longer as the view takes it to be.
@@ -187,6 +201,19 @@ impl Hub {
                 };
                 Answer::App(row, self.part(app, *part, *is_unwell)?)
             }
+            Question::Object(object) => {
+                let console = Console::memory();
+                let printed = self.run(&["object", "--", &object.full_name()], &console);
+                let (text, messages) = console.kept();
+                printed?;
+                Answer::Object(text, messages)
+            }
+            Question::Actions(object) => {
+                let asked = actions::question(object, "", BTreeMap::new());
+                let (url, files) = (&self.url, &self.files);
+                let answer = source::ask_hub_at(url, files, source::ACTIONS, &asked, PATIENCE)?;
+                Answer::Actions(answer.map_err(|error| named::refused_by_hub("actions", &error))?)
+            }
         })
     }
 
@@ -218,7 +245,12 @@ impl Hub {
             text.push('\n');
             text.push_str(&message);
         }
-        Ok(PartAnswer::Text(text))
+        let objects = console.noted_objects();
+        if objects.is_empty() {
+            return Ok(PartAnswer::Text(text));
+        }
+        let place = |(cluster, key)| ObjectPlace { cluster, key };
+        Ok(PartAnswer::Objects(text, objects.into_iter().map(|object| object.map(place)).collect()))
     }
 
     /// Makes a view ask this hub.
@@ -247,6 +279,12 @@ impl Hub {
                 self.set(&mut of.hub, &mut of.view);
                 watch::view(&of.view, of.form(), console, |from, printed, console| {
                     commands::tree::run(&of, printed, from, console)
+                })
+            }
+            Command::Object(mut of) => {
+                self.set(&mut of.hub, &mut of.view);
+                watch::view(&of.view, of.form(), console, |from, printed, console| {
+                    commands::object::run(&of, printed, from, console)
                 })
             }
             Command::Events(mut of) => {

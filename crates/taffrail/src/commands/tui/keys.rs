@@ -36,6 +36,8 @@ pub(super) enum Action {
     Reconcile,
     Suspend,
     NextTab,
+    Yaml,
+    Actions,
     Help,
     Quit,
 }
@@ -111,6 +113,8 @@ pub(super) const KEYS: &[Key] = &[
     key(Scope::App, "R", "Reconcile", Action::Reconcile),
     key(Scope::App, "S", "Suspend or resume", Action::Suspend),
     key(Scope::App, "Tab", "Next part", Action::NextTab),
+    key(Scope::App, "y", "YAML", Action::Yaml),
+    key(Scope::App, ".", "Actions", Action::Actions),
 ];
 
 /// Returns what the keys `pressed`, such as `g a`, do in a view of this scope.

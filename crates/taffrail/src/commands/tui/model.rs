@@ -9,10 +9,11 @@ use taffrail_api::hub::{ClusterCounts, StreamCounts, StreamFrame};
 use taffrail_apps::command::quoted;
 use taffrail_apps::verbs::{Reconcile, Verb, takes_requests};
 
+use super::actions::ActionForm;
 use super::keys::{self, Action};
-use super::operation::{Operation, Pressed};
+use super::operation::{Change, Operation, Pressed};
 use super::paint::Colours;
-use super::question::{Answer, AppPlace, Effect, Event, Part, Request};
+use super::question::{Answer, AppPlace, Effect, Event, ObjectPlace, Part, Request};
 use super::rows::Row;
 use super::view::{Info, Kind, View, filters_of};
 use super::words::key_name;
@@ -29,6 +30,17 @@ const WHEEL: isize = 3;
 pub(super) enum Prompt {
     Search(String),
     Command(String),
+    /// A parameter of an action.
+    Parameter(Box<ActionForm>),
+}
+
+impl Prompt {
+    fn text_mut(&mut self) -> &mut String {
+        match self {
+            Prompt::Search(text) | Prompt::Command(text) => text,
+            Prompt::Parameter(form) => &mut form.text,
+        }
+    }
 }
 
 pub(super) struct Model {
@@ -249,6 +261,7 @@ impl Model {
             Action::Last => self.view_mut().go_to_end(),
             Action::Left => self.view_mut().column = self.view().column.saturating_sub(1),
             Action::Right => self.move_right(),
+            Action::Open if matches!(self.view().kind, Kind::Actions(_)) => self.choose_action(effects),
             Action::Open => self.open_selected(),
             Action::Back => self.back(),
             Action::Search => self.prompt = Some(Prompt::Search(self.view().search.clone())),
@@ -296,6 +309,8 @@ impl Model {
                     self.choose(Part::TABS[(place + 1) % Part::TABS.len()]);
                 }
             }
+            Action::Yaml => self.open_of_object(Kind::Object),
+            Action::Actions => self.open_of_object(Kind::Actions),
             Action::Help => self.is_help = true,
             Action::Quit => effects.push(Effect::Quit),
         }
@@ -310,6 +325,54 @@ impl Model {
         view.restart();
     }
 
+    /// Opens a view of the object that is chosen, or that the view shows.
+    fn open_of_object(&mut self, kind: fn(Box<ObjectPlace>) -> Kind) {
+        let object = match (&self.view().kind, self.view().selected()) {
+            (Kind::Object(object), _) | (_, Some(Row::Object(object, _))) => object.clone(),
+            _ => {
+                self.told = Some(self.no_object());
+                return;
+            }
+        };
+        if self.view().kind != kind(object.clone()) {
+            self.open(kind(object));
+        }
+    }
+
+    /// Begins to plan an action of the view, or asks for its parameters first.
+    fn choose_action(&mut self, effects: &mut Vec<Effect>) {
+        let (Kind::Actions(object), Some(Row::Action(action))) = (&self.view().kind, self.view().selected())
+        else {
+            return;
+        };
+        if action.disabled {
+            self.told = Some(format!("{} does not apply to the object in its present state", action.name));
+            return;
+        }
+        let form = ActionForm::new((**object).clone(), action);
+        self.fill_in(form, effects);
+    }
+
+    /// Asks for the next parameter of an action; begins to plan it after the last one.
+    fn fill_in(&mut self, form: ActionForm, effects: &mut Vec<Effect>) {
+        if form.is_open() {
+            self.prompt = Some(Prompt::Parameter(Box::new(form)));
+            return;
+        }
+        let number = self.next_number();
+        let (operation, effect) = Operation::begin(number, form.change());
+        self.operation = Some(operation);
+        effects.extend(effect);
+    }
+
+    /// Returns the message for a key that needs an object where none is chosen.
+    fn no_object(&self) -> String {
+        match self.view().kind {
+            Kind::App(_, Part::Objects) => "this line is not an object".to_owned(),
+            _ => "o lists the objects; choose one there".to_owned(),
+        }
+    }
+
     /// Begins an operation on the app of the view.
     fn operate(&mut self, verb: Verb, effects: &mut Vec<Effect>) {
         let Kind::App(app, _) = &self.view().kind else { return };
@@ -319,7 +382,8 @@ impl Model {
             return;
         }
         let number = self.next_number();
-        let (operation, effect) = Operation::begin(number, app, verb);
+        let change = Change::Verb { app, verb, is_everywhere: false };
+        let (operation, effect) = Operation::begin(number, change);
         self.operation = Some(operation);
         effects.extend(effect);
     }
@@ -384,7 +448,8 @@ impl Model {
                     .extend(board.clusters_of(view.column).into_iter().map(|cluster| ("cluster", cluster)));
                 apps(filters, true)
             }
-            Some(Row::Heading(_) | Row::Text(_)) | None => return,
+            Some(Row::Object(object, _)) => Kind::Object(object.clone()),
+            Some(Row::Heading(_) | Row::Text(_) | Row::Action(_)) | None => return,
         };
         self.open(kind);
     }
@@ -408,12 +473,13 @@ impl Model {
 
     fn type_in(&mut self, key: KeyEvent, effects: &mut Vec<Effect>) {
         let Some(prompt) = &mut self.prompt else { return };
-        let (Prompt::Search(text) | Prompt::Command(text)) = prompt;
+        let is_value = matches!(prompt, Prompt::Parameter(_));
+        let text = prompt.text_mut();
         match key.code {
             KeyCode::Char('u') if key.modifiers.contains(KeyModifiers::CONTROL) => text.clear(),
             KeyCode::Char(_) if key.modifiers.contains(KeyModifiers::CONTROL) => {}
             KeyCode::Char(character) if text.chars().count() < MAX_TYPED => text.push(character),
-            KeyCode::Backspace if text.is_empty() => self.prompt = None,
+            KeyCode::Backspace if text.is_empty() && !is_value => self.prompt = None,
             KeyCode::Backspace => drop(text.pop()),
             KeyCode::Esc => {
                 self.prompt = None;
@@ -429,6 +495,7 @@ impl Model {
                         view.filter();
                     }
                     Some(Prompt::Command(text)) => self.command_typed(&text, effects),
+                    Some(Prompt::Parameter(form)) => self.fill_in(form.next(), effects),
                     None => {}
                 }
                 return;
@@ -505,6 +572,14 @@ impl Model {
             Kind::App(app, part) => {
                 part.command().iter().for_each(|word| add(word));
                 add(&app.full_name());
+            }
+            Kind::Object(object) => {
+                add("object");
+                add(&object.full_name());
+            }
+            Kind::Actions(object) => {
+                add("actions");
+                add(&object.full_name());
             }
         }
         self.origin.iter().for_each(|word| add(word));

@@ -1,17 +1,18 @@
-//! An operation on an app: its plan, the confirmation, and its results, in place of the rows.
+//! An operation on an app or an object: its plan, the confirmation, and its results, in place of the rows.
 
 use ratatui_core::style::{Modifier, Style};
 use ratatui_crossterm::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use taffrail_api::operations::{
-    MOST_UNCOUNTED, OperationEvent, Outcome, PlanAnswer, PlannedItem, VerbQuestion,
+    ActionQuestion, MOST_UNCOUNTED, OperationEvent, OperationQuestion, OperationTarget, Outcome, PlanAnswer,
+    PlannedChange, PlannedItem, VerbQuestion,
 };
 use taffrail_api::question::AppSelection;
+use taffrail_apps::Delivery;
 use taffrail_apps::verbs::{DiffLine, Reconcile, Verb};
-use taffrail_apps::{AppRef, Delivery};
 use taffrail_status::Status;
 
 use super::paint::{Colours, Line, glyph};
-use super::question::{AppPlace, Effect, RunEnd};
+use super::question::{AppPlace, Effect, ObjectPlace, RunEnd};
 use super::words::count;
 use crate::commands::verbs::outcome;
 
@@ -28,13 +29,83 @@ enum Phase {
     /// The hub plans the operation.
     Planning,
     /// The plan is shown.
-    Planned(Box<PlanAnswer<AppRef>>),
+    Planned(Box<PlanAnswer>),
     /// The plan runs.
-    Running(Box<PlanAnswer<AppRef>>, Vec<ItemRun>),
+    Running(Box<PlanAnswer>, Vec<ItemRun>),
     /// The run has ended, or the hub no longer tells of it: then with the reason.
-    Ended(Box<PlanAnswer<AppRef>>, Vec<ItemRun>, Option<String>),
+    Ended(Box<PlanAnswer>, Vec<ItemRun>, Option<String>),
     /// There is no plan, for this reason.
     Failed(String),
+}
+
+/// The change that an operation makes, and its target.
+#[derive(Debug, Clone)]
+pub(super) enum Change {
+    /// A verb for an app in its cluster, or in every cluster.
+    Verb { app: AppPlace, verb: Verb, is_everywhere: bool },
+    /// An action on an object, with its parameters.
+    Action { object: ObjectPlace, question: Box<ActionQuestion> },
+}
+
+impl Change {
+    /// Returns the name of the operation.
+    fn name(&self) -> &str {
+        match self {
+            Change::Verb { verb, .. } => verb.as_str(),
+            Change::Action { question, .. } => &question.action,
+        }
+    }
+
+    /// Returns the words for the key that confirms the operation.
+    fn confirms(&self) -> String {
+        match self {
+            Change::Verb { verb, .. } => format!("{}s", verb.as_str()),
+            Change::Action { question, .. } => format!("runs {}", question.action),
+        }
+    }
+
+    /// Returns the name of the target, without its cluster.
+    fn target(&self) -> String {
+        match self {
+            Change::Verb { app, .. } => app.name.clone(),
+            Change::Action { object, .. } => object.title(),
+        }
+    }
+
+    fn cluster(&self) -> &str {
+        match self {
+            Change::Verb { app, .. } => &app.cluster,
+            Change::Action { object, .. } => &object.cluster,
+        }
+    }
+
+    fn is_everywhere(&self) -> bool {
+        matches!(self, Change::Verb { is_everywhere: true, .. })
+    }
+
+    /// Returns true if the tool of the app takes requests, and its source can be fetched by one.
+    fn has_source(&self) -> bool {
+        let Change::Verb { app, verb: Verb::Reconcile(_), .. } = self else { return false };
+        matches!(app.delivery, Delivery::FluxKustomization | Delivery::FluxHelmRelease)
+    }
+
+    fn question(&self) -> Option<OperationQuestion> {
+        let (app, verb, is_everywhere) = match self {
+            Change::Verb { app, verb, is_everywhere } => (app, *verb, *is_everywhere),
+            Change::Action { question, .. } => return Some(OperationQuestion::Action((**question).clone())),
+        };
+        let full = app.full_name();
+        let everywhere = AppPlace { cluster: String::new(), home: None, ..app.clone() }.full_name();
+        let name = if is_everywhere { everywhere.trim_start_matches('/') } else { &full };
+        let clusters = if is_everywhere { Vec::new() } else { vec![app.cluster.clone()] };
+        Some(OperationQuestion::Verb(VerbQuestion {
+            verb,
+            // A name that cannot be parsed must not stand for all apps.
+            names: vec![name.parse().ok()?],
+            selector: None,
+            apps: AppSelection { clusters, ..AppSelection::default() },
+        }))
+    }
 }
 
 /// An operation that the user asked for.
@@ -42,9 +113,7 @@ enum Phase {
 pub(super) struct Operation {
     /// The number by which answers are known to be for it, in its present form.
     pub(super) number: u64,
-    app: AppPlace,
-    verb: Verb,
-    is_everywhere: bool,
+    change: Change,
     phase: Phase,
     /// The reason why the plan that was confirmed was not run, beside the new plan.
     refused: Option<String>,
@@ -63,54 +132,26 @@ pub(super) enum Pressed {
 }
 
 impl Operation {
-    /// Begins to plan a verb for an app in its cluster.
-    pub(super) fn begin(number: u64, app: AppPlace, verb: Verb) -> (Operation, Option<Effect>) {
-        let mut operation = Operation {
-            number,
-            app,
-            verb,
-            is_everywhere: false,
-            phase: Phase::Planning,
-            refused: None,
-            typed: String::new(),
-            top: 0,
-        };
+    /// Begins to plan a change.
+    pub(super) fn begin(number: u64, change: Change) -> (Operation, Option<Effect>) {
+        let mut operation =
+            Operation { number, change, phase: Phase::Planning, refused: None, typed: String::new(), top: 0 };
         let effect = operation.plan(number);
         (operation, effect)
-    }
-
-    /// Returns true if the tool of an app takes requests, and its source can be fetched by one.
-    fn has_source(&self) -> bool {
-        let is_flux = matches!(self.app.delivery, Delivery::FluxKustomization | Delivery::FluxHelmRelease);
-        is_flux && matches!(self.verb, Verb::Reconcile(_))
-    }
-
-    fn question(&self) -> Option<VerbQuestion> {
-        let full = self.app.full_name();
-        let everywhere = AppPlace { cluster: String::new(), home: None, ..self.app.clone() }.full_name();
-        let name = if self.is_everywhere { everywhere.trim_start_matches('/') } else { &full };
-        let clusters = if self.is_everywhere { Vec::new() } else { vec![self.app.cluster.clone()] };
-        Some(VerbQuestion {
-            verb: self.verb,
-            // A name that cannot be parsed must not stand for all apps.
-            names: vec![name.parse().ok()?],
-            selector: None,
-            apps: AppSelection { clusters, ..AppSelection::default() },
-        })
     }
 
     fn plan(&mut self, number: u64) -> Option<Effect> {
         (self.number, self.phase, self.top) = (number, Phase::Planning, 0);
         self.typed.clear();
-        let Some(question) = self.question() else {
-            self.phase = Phase::Failed(format!("{} cannot be asked for by its name", self.app.name));
+        let Some(question) = self.change.question() else {
+            self.phase = Phase::Failed(format!("{} cannot be asked for by its name", self.change.target()));
             return None;
         };
         Some(Effect::Plan(number, Box::new(question)))
     }
 
     /// Takes the plan, or the reason why there is none.
-    pub(super) fn take_plan(&mut self, answer: Result<PlanAnswer<AppRef>, String>) {
+    pub(super) fn take_plan(&mut self, answer: Result<PlanAnswer, String>) {
         self.phase = match answer {
             Ok(answer) => Phase::Planned(Box::new(answer)),
             Err(why) => Phase::Failed(why),
@@ -164,7 +205,7 @@ impl Operation {
     }
 
     /// Returns the number of apps that would be written to; `None` if nothing may be.
-    fn writable(plan: &PlanAnswer<AppRef>) -> Option<usize> {
+    fn writable(plan: &PlanAnswer) -> Option<usize> {
         let writes = plan.plan.items.iter().any(|item| !item.writes.is_empty() && item.forbidden.is_none());
         writes.then(|| plan.plan.targets())
     }
@@ -185,13 +226,15 @@ impl Operation {
                 return Pressed::Closes;
             }
             KeyCode::Char('a') if matches!(self.phase, Phase::Planned(_) | Phase::Failed(_)) => {
-                self.is_everywhere = !self.is_everywhere;
-                self.refused = None;
-                return stays(self.plan(number).into_iter().collect());
+                if let Change::Verb { is_everywhere, .. } = &mut self.change {
+                    *is_everywhere = !*is_everywhere;
+                    self.refused = None;
+                    return stays(self.plan(number).into_iter().collect());
+                }
             }
-            KeyCode::Char('s') if self.has_source() && matches!(self.phase, Phase::Planned(_)) => {
-                if let Verb::Reconcile(how) = self.verb {
-                    self.verb = Verb::Reconcile(Reconcile { with_source: !how.with_source, ..how });
+            KeyCode::Char('s') if self.change.has_source() && matches!(self.phase, Phase::Planned(_)) => {
+                if let Change::Verb { verb: Verb::Reconcile(how), .. } = &mut self.change {
+                    *how = Reconcile { with_source: !how.with_source, ..*how };
                 }
                 return stays(self.plan(number).into_iter().collect());
             }
@@ -205,7 +248,7 @@ impl Operation {
 
     /// Begins the run if the key confirms the plan: `y`, and over ten apps Enter after their number.
     fn run(&mut self, key: KeyCode, number: u64) -> Vec<Effect> {
-        let (Phase::Planned(plan), Some(question)) = (&self.phase, self.question()) else {
+        let (Phase::Planned(plan), Some(question)) = (&self.phase, self.change.question()) else {
             return Vec::new();
         };
         let Some(apps) = Operation::writable(plan) else { return Vec::new() };
@@ -253,11 +296,18 @@ impl Operation {
                 head = result(head, run, item, colours);
             }
             lines.push(head);
+            if let OperationTarget::Object(target) = &item.target
+                && let Some(of) = &target.script_of
+            {
+                let text = format!("{} is a script of the cluster: {of}", self.change.name());
+                lines.push(Line::new().plain("   ").add(text, colours.status(Status::InProgress)));
+            }
             if item.writes.is_empty() && runs.is_none() {
                 lines.push(Line::new().plain("   ").add(&item.unchanged, colours.muted()));
             }
             for write in &item.writes {
-                let name = format!("   {} {}", write.object.kind, write.called());
+                let note = if matches!(write.change, PlannedChange::Create { .. }) { ", new" } else { "" };
+                let name = format!("   {} {}{note}", write.object.kind, write.called());
                 lines.push(Line::new().add(name, colours.muted()));
                 lines.extend(write.lines.iter().map(|line| diff_line(line, colours)));
             }
@@ -267,7 +317,14 @@ impl Operation {
             lines.extend(warnings.map(|(why, style)| Line::new().plain("   ").add(why, style)));
         }
         for refused in &plan.plan.refused {
-            let text = format!("{}: {}", refused.target.home, refused.error);
+            let cluster = match &refused.target {
+                OperationTarget::App(app) => &app.home,
+                OperationTarget::Object(object) => &object.cluster,
+            };
+            lines.push(Line::new().plain(" ").add(format!("{cluster}: {}", refused.error), bad));
+        }
+        for error in &plan.errors {
+            let text = format!("{}: {}", error.cluster, error.error.message);
             lines.push(Line::new().plain(" ").add(text, bad));
         }
         lines
@@ -287,45 +344,49 @@ impl Operation {
                     several => format!("in {}", count(several.len(), "cluster")),
                 }
             }
-            Phase::Planning | Phase::Failed(_) if self.is_everywhere => "in every cluster".to_owned(),
-            Phase::Planning | Phase::Failed(_) => format!("in {}", self.app.cluster),
+            Phase::Planning | Phase::Failed(_) if self.change.is_everywhere() => {
+                "in every cluster".to_owned()
+            }
+            Phase::Planning | Phase::Failed(_) => format!("in {}", self.change.cluster()),
         };
-        format!("{} {}: {place}", self.verb.as_str(), self.app.name)
+        format!("{} {}: {place}", self.change.name(), self.change.target())
     }
 
     /// Returns the keys that act now.
     pub(super) fn keys(&self) -> String {
-        let where_to = if self.is_everywhere { "a only in its cluster" } else { "a in every cluster" };
+        let where_to = match &self.change {
+            Change::Verb { is_everywhere: true, .. } => " · a only in its cluster",
+            Change::Verb { .. } => " · a in every cluster",
+            Change::Action { .. } => "",
+        };
         match &self.phase {
             Phase::Planning => "Esc cancels".to_owned(),
-            Phase::Failed(_) => format!("Esc closes · {where_to}"),
+            Phase::Failed(_) => format!("Esc closes{where_to}"),
             Phase::Running(..) => "Esc closes, and the hub goes on".to_owned(),
             Phase::Ended(..) => "Esc closes".to_owned(),
             Phase::Planned(plan) => {
                 let mut keys = match Operation::writable(plan) {
-                    None => vec!["Esc closes".to_owned()],
+                    None => "Esc closes".to_owned(),
                     Some(apps) if apps > MOST_UNCOUNTED => {
-                        vec![format!(
-                            "type {apps} and Enter to {}: {}_ · Esc cancels",
-                            self.verb.as_str(),
-                            self.typed
-                        )]
+                        let name = self.change.name();
+                        format!("type {apps} and Enter to {name}: {}_ · Esc cancels", self.typed)
                     }
-                    Some(_) => vec![format!("y {}s · Esc cancels", self.verb.as_str())],
+                    Some(_) => format!("y {} · Esc cancels", self.change.confirms()),
                 };
-                keys.push(where_to.to_owned());
-                if self.has_source() {
-                    let is_with = matches!(self.verb, Verb::Reconcile(how) if how.with_source);
-                    keys.push(if is_with { "s without source" } else { "s with source" }.to_owned());
+                keys.push_str(where_to);
+                if let Change::Verb { verb: Verb::Reconcile(how), .. } = &self.change
+                    && self.change.has_source()
+                {
+                    keys.push_str(if how.with_source { " · s without source" } else { " · s with source" });
                 }
-                keys.join(" · ")
+                keys
             }
         }
     }
 }
 
 /// Adds how far an item is to its line.
-fn result(head: Line, run: &ItemRun, item: &PlannedItem<AppRef>, colours: Colours) -> Line {
+fn result(head: Line, run: &ItemRun, item: &PlannedItem<OperationTarget>, colours: Colours) -> Line {
     if item.writes.is_empty() {
         return head.plain("  ").add("nothing to do", colours.muted());
     }

@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use taffrail_api::hub::{AppChange, Attention, HubList, Matrix, StreamFrame};
-use taffrail_api::operations::{OperationEvent, PlanAnswer, VerbQuestion};
-use taffrail_api::{AppRow, ClusterRow};
-use taffrail_apps::AppRef;
+use taffrail_api::operations::{OperationEvent, OperationQuestion, PlanAnswer};
+use taffrail_api::{AppRow, ClusterRow, ObjectActionList};
+use taffrail_object::ObjectKey;
 
 /// The name of an app in a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +49,25 @@ impl AppPlace {
         let path = parts.map(encoded).join("/");
         let home = self.home.as_ref().map(|home| format!("?home={}", encoded(home))).unwrap_or_default();
         format!("/api/v1/apps/{path}{home}")
+    }
+}
+
+/// The name of an object in a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ObjectPlace {
+    pub(super) cluster: String,
+    pub(super) key: ObjectKey,
+}
+
+impl ObjectPlace {
+    /// Returns the full name, as commands take it.
+    pub(super) fn full_name(&self) -> String {
+        format!("{}/{}", self.cluster, self.key)
+    }
+
+    /// Returns the kind and name of the object: `Deployment shop/web`.
+    pub(super) fn title(&self) -> String {
+        format!("{} {}", self.key.kind, self.key.path())
     }
 }
 
@@ -136,6 +155,10 @@ pub(super) enum Question {
     Matrix(String),
     /// The row and a part of an app; of its objects only what is not well if the flag is true.
     App(Box<AppPlace>, Part, bool),
+    /// An object as YAML.
+    Object(Box<ObjectPlace>),
+    /// The actions of an object.
+    Actions(Box<ObjectPlace>),
 }
 
 #[derive(Debug, Clone)]
@@ -150,12 +173,18 @@ pub(super) enum Answer {
     Matrix(Matrix),
     /// The row of an app, unless it is gone, and the part that was asked for.
     App(Option<Box<AppRow>>, PartAnswer),
+    /// An object as YAML, and the messages of the command.
+    Object(String, Vec<String>),
+    /// The actions of an object, and the scripts that failed.
+    Actions(ObjectActionList),
 }
 
 #[derive(Debug, Clone)]
 pub(super) enum PartAnswer {
     /// The output of the command, with its colours; messages stand at the end.
     Text(String),
+    /// The output of the command, and for each of its lines the object that it shows.
+    Objects(String, Vec<Option<ObjectPlace>>),
     Rows(Vec<AppRow>),
 }
 
@@ -176,7 +205,7 @@ pub(super) enum Event {
     /// The hub does not answer, or refuses: the reason.
     Away(String),
     /// The plan of an operation, by its number, or the reason why there is none.
-    Planned(u64, Result<Box<PlanAnswer<AppRef>>, String>),
+    Planned(u64, Result<Box<PlanAnswer>, String>),
     /// An event of the run with a number.
     Ran(u64, Box<OperationEvent>),
     /// The run with a number has ended.
@@ -194,9 +223,9 @@ pub(super) enum Event {
 pub(super) enum Effect {
     Ask(Request),
     /// Plan an operation, under a number.
-    Plan(u64, Box<VerbQuestion>),
+    Plan(u64, Box<OperationQuestion>),
     /// Run the plan of a question, under a number.
-    Run(u64, Box<VerbQuestion>, Box<PlanAnswer<AppRef>>),
+    Run(u64, Box<OperationQuestion>, Box<PlanAnswer>),
     /// Put a text into the clipboard of the terminal.
     Copy(String),
     Quit,

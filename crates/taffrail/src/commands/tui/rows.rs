@@ -5,12 +5,14 @@ use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::style::{Modifier, Style};
 use taffrail_api::hub::{AppChange, AttentionEntry, PairState};
-use taffrail_api::{AppRow, ClusterRow, text};
+use taffrail_api::{AppRow, ClusterRow, ObjectActionRow, text};
 use taffrail_apps::{Axis, Freshness, FreshnessState, ProblemSeverity, SyncState};
 use taffrail_status::Status;
 
+use super::actions::present;
 use super::matrix::{Board, MatrixCells};
 use super::paint::{Colours, Line, Pen, glyph};
+use super::question::ObjectPlace;
 use super::words::{age_of, clock, count, grouped, key_name, short_revision, spaced};
 
 /// A row of a view.
@@ -25,6 +27,9 @@ pub(super) enum Row {
     Cluster(Box<ClusterRow>),
     Cells(MatrixCells),
     Text(Line),
+    /// A line that shows an object.
+    Object(Box<ObjectPlace>, Line),
+    Action(Box<ObjectActionRow>),
 }
 
 /// The values, beside its own, on which the look of a row depends.
@@ -44,6 +49,8 @@ impl Row {
     pub(super) fn id(&self) -> Option<String> {
         Some(match self {
             Row::Heading(_) | Row::Text(_) => return None,
+            Row::Object(object, _) => object.full_name(),
+            Row::Action(action) => format!("{}|{}", action.origin, action.name),
             Row::Cause(entry) => {
                 let object = entry.object.as_ref().map(ToString::to_string).unwrap_or_default();
                 format!("{:?}|{}|{object}|{}", entry.axis, entry.state, entry.message)
@@ -88,7 +95,8 @@ impl Row {
                 problem || has(&app.key) || has(&app.cluster) || has(&app.name) || has(&app.message)
             }
             Row::Cells(cells) => has(&cells.key),
-            Row::Text(line) => has(&line.text()),
+            Row::Action(action) => has(&action.name) || has(&action.display_name),
+            Row::Text(line) | Row::Object(_, line) => has(&line.text()),
         }
     }
 
@@ -132,7 +140,8 @@ impl Row {
                     board.draw_cells(cells, &mut pen, with.column, (with.colours, with.is_away));
                 }
             }
-            Row::Text(line) => {
+            Row::Action(action) => draw_action(action, buffer, first, with),
+            Row::Text(line) | Row::Object(_, line) => {
                 Pen::new(buffer, first).line(line);
             }
         }
@@ -316,6 +325,9 @@ pub(super) const CLUSTER_COLUMNS: [(&str, &str); 6] = [
     ("MESSAGE", ""),
 ];
 
+/// The titles of the columns of actions; what an action does has the rest.
+pub(super) const ACTION_COLUMNS: [&str; 4] = ["ACTION", "FROM", "PARAMETERS", "DOES"];
+
 /// Returns the namespace of an app as it follows its name in a table; empty if it tells no more than the name.
 fn namespace(app: &AppRow) -> String {
     match app.namespace.is_empty() || app.namespace == app.name {
@@ -335,7 +347,7 @@ pub(super) fn widths<'r>(rows: impl Iterator<Item = &'r Row> + Clone, columns: u
         rows.clone().map(text).max().unwrap_or(0).clamp(least, most)
     };
     let length = |text: &str| text.chars().count();
-    match rows.clone().find(|row| matches!(row, Row::App(_) | Row::Cluster(_))) {
+    match rows.clone().find(|row| matches!(row, Row::App(_) | Row::Cluster(_) | Row::Action(_))) {
         Some(Row::App(_)) => {
             let most = columns / 4;
             let app = |part: &dyn Fn(&AppRow) -> usize, least, most| {
@@ -358,7 +370,42 @@ pub(super) fn widths<'r>(rows: impl Iterator<Item = &'r Row> + Clone, columns: u
             let apps = cluster(&|cluster| length(&well(cluster)), 5, 14);
             vec![name, 16, 4, apps, if columns >= 110 { version } else { 0 }]
         }
+        Some(Row::Action(_)) => {
+            let action = |part: &dyn Fn(&ObjectActionRow) -> usize, least| {
+                let most = columns / 4;
+                let part = |row: &Row| if let Row::Action(action) = row { part(action) } else { 0 };
+                widest(&part, least, most.max(least))
+            };
+            vec![
+                action(&|action| length(&action.name), 6),
+                action(&|action| length(&action.origin), 7),
+                action(&|action| length(&parameters(action)), 10),
+            ]
+        }
         _ => Vec::new(),
+    }
+}
+
+/// Returns the parameters of an action with their values: `replicas=2`.
+fn parameters(action: &ObjectActionRow) -> String {
+    let each = action.parameters.iter().map(|parameter| format!("{}={}", parameter.name, present(parameter)));
+    each.collect::<Vec<_>>().join(" ")
+}
+
+fn draw_action(action: &ObjectActionRow, buffer: &mut Buffer, area: Rect, with: &Drawing<'_>) {
+    let [name, origin, parameter] = *with.widths else { return };
+    let muted = with.colours.muted();
+    let strong = if action.disabled { muted } else { Style::new().add_modifier(Modifier::BOLD) };
+    let mut pen = Pen::new(buffer, area);
+    pen.text(" ", muted).column(&action.name, name, strong).column(&action.origin, origin, muted).column(
+        &parameters(action),
+        parameter,
+        Style::new(),
+    );
+    pen.text(&action.display_name, muted);
+    if action.disabled {
+        let gap = if action.display_name.is_empty() { "" } else { ", " };
+        pen.text(gap, muted).text("not in its present state", with.colours.status(Status::InProgress));
     }
 }
 

@@ -10,13 +10,15 @@ use ratatui_crossterm::crossterm::event::{Event as Input, KeyCode, KeyEvent, Key
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use taffrail_api::AppRow;
-use taffrail_api::operations::{PlanAnswer, VerbQuestion};
-use taffrail_apps::{AppRef, Delivery};
+use taffrail_api::operations::{OperationQuestion, PlanAnswer};
+use taffrail_apps::Delivery;
 
 use super::model::Model;
 use super::paint::Colours;
-use super::question::{Answer, Effect, Event, Part, PartAnswer, Question, Request};
+use super::question::{Answer, AppPlace, Effect, Event, Part, PartAnswer, Question, Request};
 
+mod actions;
+mod objects;
 mod operations;
 
 const NOW: &str = "2026-03-01T12:00:00Z";
@@ -251,20 +253,17 @@ impl Fleet {
         ]
     }
 
-    fn part(&self, name: &str, part: Part, is_unwell: bool) -> PartAnswer {
+    fn part(&self, app: &AppPlace, part: Part, is_unwell: bool) -> PartAnswer {
+        let name = &*app.name;
         let text = match part {
             Part::Clusters => {
-                let rows = self.rows().into_iter().filter(|row| row["name"] == name);
+                let rows = self.rows().into_iter().filter(|row| row["name"] == *name);
                 return PartAnswer::Rows(rows.map(parsed::<AppRow>).collect());
             }
             Part::Why => format!(
                 "\u{1b}[1m{name}\u{1b}[0m is \u{1b}[31mFailed\u{1b}[0m\n\ncause\n  StatefulSet valkey  Failed\n  Pod valkey-0  {CRASH}\n\nchanged before\n  11:58:12  args of container valkey, by flux: (none) → --io-threads many\n"
             ),
-            Part::Objects => {
-                let all = "  StatefulSet valkey  Failed\n    Pod valkey-0  Failed  7 restarts\n";
-                let well = if is_unwell { "" } else { "  ConfigMap settings  Ready\n  Service web  Ready\n" };
-                format!("{name}\n{all}{well}")
-            }
+            Part::Objects => return self.objects(app, is_unwell),
             Part::Events => "LAST  TYPE     OBJECT            REASON   MESSAGE\n30s   Warning  Pod/valkey-0      BackOff  Back-off restarting failed container valkey\n2m    Normal   Pod/web-1         Pulled   Container image was pulled in 1.2s\n".to_owned(),
             Part::History => format!("TIME      CHANGE\n11:59:20  {name} Ready → Failed\n11:58:12  sync of main@aaaaaaaa succeeded\n"),
             Part::Trust => format!("{name} has no reason to be doubted\n"),
@@ -308,8 +307,10 @@ impl Fleet {
             Question::App(app, part, is_unwell) => {
                 assert_eq!(app.delivery, Delivery::FluxKustomization);
                 let row = parsed(self.row(&app.name, &app.cluster));
-                Answer::App(Some(Box::new(row)), self.part(&app.name, *part, *is_unwell))
+                Answer::App(Some(Box::new(row)), self.part(app, *part, *is_unwell))
             }
+            Question::Object(object) => Answer::Object(self.yaml(object), Vec::new()),
+            Question::Actions(object) => Answer::Actions(self.actions(object)),
         }
     }
 
@@ -330,7 +331,7 @@ struct Session {
     presses: usize,
     copied: Vec<String>,
     /// The runs that were asked for.
-    runs: Vec<(u64, Box<VerbQuestion>, Box<PlanAnswer<AppRef>>)>,
+    runs: Vec<(u64, Box<OperationQuestion>, Box<PlanAnswer>)>,
     has_quit: bool,
 }
 
@@ -611,7 +612,7 @@ fn hostile_text_is_escaped_and_stays_in_its_columns() {
     fleet.is_hostile = true;
     for size in [(80, 24), (200, 60), (20, 5), (1, 1)] {
         let mut session = Session::start(size, Fleet { seed: 0, version: 1, more: None, is_hostile: true });
-        for keys in ["g p", "Enter", "Esc", "g c", "g m", "?"] {
+        for keys in ["g p", "Enter", "o", "j y", "Esc", "Esc", "g c", "g m", "?"] {
             session.press(keys);
             let buffer = session.buffer();
             for cell in buffer.content() {

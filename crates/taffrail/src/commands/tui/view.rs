@@ -6,11 +6,12 @@ use jiff::{SignedDuration, Timestamp};
 use taffrail_api::AppRow;
 use taffrail_api::hub::{Attention, AttentionEntry, Coverage};
 use taffrail_apps::{Axis, ProblemSeverity};
+use taffrail_status::Status;
 
 use super::keys::Scope;
 use super::matrix::Board;
 use super::paint::{Colours, Line, parse};
-use super::question::{Answer, AppPlace, Part, PartAnswer, Question, encoded};
+use super::question::{Answer, AppPlace, ObjectPlace, Part, PartAnswer, Question, encoded};
 use super::rows::{APP_COLUMNS, CLUSTER_COLUMNS, Row};
 use super::words::{count, short_revision};
 
@@ -37,6 +38,10 @@ pub(super) enum Kind {
     Clusters,
     Matrix,
     App(Box<AppPlace>, Part),
+    /// An object as YAML.
+    Object(Box<ObjectPlace>),
+    /// The actions of an object.
+    Actions(Box<ObjectPlace>),
 }
 
 /// The facts of a view beside its rows.
@@ -124,7 +129,8 @@ impl View {
     pub(super) fn scope(&self) -> Scope {
         match self.kind {
             Kind::Matrix => Scope::Matrix,
-            Kind::App(..) => Scope::App,
+            // Their keys include those for the object that is shown.
+            Kind::App(..) | Kind::Object(_) => Scope::App,
             _ => Scope::Rows,
         }
     }
@@ -183,6 +189,8 @@ impl View {
             Kind::Clusters => Question::Clusters(self.parameters()),
             Kind::Matrix => Question::Matrix(self.parameters()),
             Kind::App(app, part) => Question::App(app.clone(), *part, self.is_unwell),
+            Kind::Object(object) => Question::Object(object.clone()),
+            Kind::Actions(object) => Question::Actions(object.clone()),
         }
     }
 
@@ -215,8 +223,11 @@ impl View {
         }
         let is_part = matches!(self.kind, Kind::App(..));
         let pace = if is_part { PART_PACE } else { PACE };
-        let has_changed = *at_version != version && passed >= pace;
-        let is_old = (is_part || self.error.is_some()) && passed >= REFRESH;
+        // The hub tells of changes of apps, not of one object, which its API server is asked for.
+        let is_object = matches!(self.kind, Kind::Object(_));
+        let is_actions = matches!(self.kind, Kind::Actions(_));
+        let has_changed = *at_version != version && passed >= pace && !is_object && !is_actions;
+        let is_old = (is_part || is_object || self.error.is_some()) && passed >= REFRESH;
         (has_changed || is_old).then(|| self.question(self.page_on_screen().and_then(|page| page.cursor)))
     }
 
@@ -298,9 +309,34 @@ impl View {
                 self.info = Info::App(row);
                 let rows = match part {
                     PartAnswer::Text(text) => parse(&text, colours).into_iter().map(Row::Text).collect(),
+                    PartAnswer::Objects(text, objects) => {
+                        let mut objects = objects.into_iter();
+                        let row = |line| match objects.next().flatten() {
+                            Some(object) => Row::Object(Box::new(object), line),
+                            None => Row::Text(line),
+                        };
+                        parse(&text, colours).into_iter().map(row).collect()
+                    }
                     PartAnswer::Rows(rows) => by_revision(rows),
                 };
                 self.replace(rows);
+            }
+            Answer::Object(yaml, messages) => {
+                // YAML has no colours of Taffrail's, so that a control sequence in it is text.
+                let lines = yaml.lines().map(|line| Line::new().plain(line));
+                let messages = messages.iter().flat_map(|message| parse(message, colours));
+                let rows = lines.chain(messages).map(Row::Text).collect();
+                self.replace(rows);
+            }
+            Answer::Actions(list) => {
+                let bad = colours.status(Status::Failed);
+                let actions = list.items.into_iter().map(|action| Row::Action(Box::new(action)));
+                let failures = list.errors.into_iter().map(|error| {
+                    Row::Text(
+                        Line::new().plain(" ").add(format!("{}: {}", error.cluster, error.message), bad),
+                    )
+                });
+                self.replace(actions.chain(failures).collect());
             }
         }
     }

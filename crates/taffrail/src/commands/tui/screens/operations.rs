@@ -2,17 +2,29 @@
 
 use ratatui_crossterm::crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
 use serde_json::{Value, json};
-use taffrail_api::operations::{PlanAnswer, VerbQuestion};
+use taffrail_api::operations::{OperationQuestion, OperationTarget, PlanAnswer, VerbQuestion};
 use taffrail_api::question::AppSelection;
+use taffrail_apps::AppQuery;
 use taffrail_apps::verbs::Verb;
-use taffrail_apps::{AppQuery, AppRef};
 
 use super::super::question::RunEnd;
 use super::{Event, Fleet, NOW, Session, assert_screen, parsed};
 
+/// The question of a run about apps.
+fn verb(question: &OperationQuestion) -> &VerbQuestion {
+    match question {
+        OperationQuestion::Verb(question) => question,
+        OperationQuestion::Action(question) => panic!("{question:?}"),
+    }
+}
+
 impl Fleet {
     /// Plans a verb for the apps of a question: a write in each cluster.
-    pub(super) fn plan(&self, question: &VerbQuestion) -> Result<Box<PlanAnswer<AppRef>>, String> {
+    pub(super) fn plan(&self, question: &OperationQuestion) -> Result<Box<PlanAnswer>, String> {
+        let question = match question {
+            OperationQuestion::Verb(question) => question,
+            OperationQuestion::Action(question) => return Ok(self.plan_action(question)),
+        };
         let Some(name) = question.names.first().map(ToString::to_string) else {
             return Err("no app".to_owned());
         };
@@ -63,7 +75,7 @@ fn operations_are_planned_confirmed_and_told() {
     task.shows(&["+   suspend: true", "y suspends · Esc cancels · a in every cluster"]);
     task.press("y");
     assert_eq!(task.runs.len(), 1);
-    assert_eq!(task.runs[0].1.verb, Verb::Suspend);
+    assert_eq!(verb(&task.runs[0].1).verb, Verb::Suspend);
     // A second press writes nothing more.
     task.press("y Enter");
     assert_eq!(task.runs.len(), 1);
@@ -78,9 +90,9 @@ fn operations_are_planned_confirmed_and_told() {
     task.press("g p Enter R s a");
     task.shows(&["reconcile", "in 9 clusters", "s without source"]);
     task.press("y");
-    let how = task.runs[0].1.verb;
+    let how = verb(&task.runs[0].1).verb;
     assert!(matches!(how, Verb::Reconcile(how) if how.with_source), "{how:?}");
-    assert!(task.runs[0].1.apps.clusters.is_empty());
+    assert!(verb(&task.runs[0].1).apps.clusters.is_empty());
     end(&mut task, 0, json!({"result": "ready", "afterMillis": 4200, "isOutOfSync": false, "message": ""}));
     end(&mut task, 1, json!({"result": "failed", "afterMillis": 4200, "why": "the image cannot be pulled"}));
     task.shows(&["✓ Ready", "✕ Failed the image cannot be pulled", "waits for its turn"]);
@@ -104,18 +116,19 @@ fn over_ten_apps_their_number_is_typed() {
     let Some(operation) = &mut session.model.operation else { panic!("no operation") };
     let (number, app) = (operation.number, session.fleet.app(0).to_owned());
     let name: AppQuery = format!("flux-kustomization/flux-system/{app}").parse().unwrap();
-    let question = VerbQuestion {
+    let question = OperationQuestion::Verb(VerbQuestion {
         verb: Verb::Suspend,
         names: vec![name],
         selector: None,
         apps: AppSelection::default(),
-    };
+    });
     let mut plan = session.fleet.plan(&question).unwrap();
     let one = plan.plan.items[0].clone();
     plan.plan.items = (0..12)
         .map(|place| {
             let mut item = one.clone();
-            item.target.name = format!("app-{place}");
+            let OperationTarget::App(app) = &mut item.target else { panic!("{item:?}") };
+            app.name = format!("app-{place}");
             item
         })
         .collect();
