@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::OnceLock;
 
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::AbortHandle;
 
 use crate::command_error::CommandError;
 
@@ -22,11 +23,10 @@ pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, CommandErr
     Ok(runtime.block_on(work))
 }
 
-/// Starts `work` on the runtime, and does not wait for it; drops it if the runtime cannot be started.
-pub(crate) fn spawn(work: impl Future<Output = ()> + Send + 'static) {
-    if let Ok(runtime) = runtime() {
-        runtime.spawn(work);
-    }
+/// Starts `work` on the runtime, and does not wait for it. Returns the handle by which it is ended early; drops the work
+/// and returns `None` if the runtime cannot be started.
+pub(crate) fn spawn(work: impl Future<Output = ()> + Send + 'static) -> Option<AbortHandle> {
+    Some(runtime().ok()?.spawn(work).abort_handle())
 }
 
 fn runtime() -> std::io::Result<&'static Runtime> {

@@ -7,6 +7,7 @@ pub(crate) mod find;
 mod print;
 pub(crate) mod read;
 
+use std::future::Future;
 use std::time::Duration;
 
 use clap::Args;
@@ -26,6 +27,7 @@ use self::read::ReadBounds;
 use super::named;
 use crate::cli::{self, GroupingArguments, HubSource, Pdb, SourceArguments, ViewArguments, not_with_hub};
 use crate::command_error::{CommandError, Exit};
+use crate::hub_url::HubUrl;
 use crate::output::answer::Console;
 use crate::rule_source::RuleSource;
 use crate::runtime::block_on;
@@ -145,16 +147,31 @@ impl LogsArguments {
 pub(crate) fn run(arguments: &LogsArguments, console: &Console) -> Result<Exit, CommandError> {
     let question = arguments.question();
     if let Some(url) = &arguments.hub.hub {
-        return block_on(async {
-            let events =
-                source::hub_logs(url, &arguments.hub.files, &question, arguments.source.timeout).await?;
-            print::print(events, arguments, console).await
-        })?;
+        return block_on(by_hub(arguments, url, console, || std::future::ready(())))?;
     }
     if !arguments.source.from.is_empty() {
         return Err(no_logs_in_dumps());
     }
     block_on(read_directly(arguments, &question, console))?
+}
+
+/// Has the hub at `url` read or follow the logs, and prints them. Awaits `printed` before it takes the next event: the hub
+/// sends no more than that.
+pub(crate) async fn by_hub<F: Future<Output = ()>>(
+    arguments: &LogsArguments,
+    url: &HubUrl,
+    console: &Console,
+    printed: impl Fn() -> F,
+) -> Result<Exit, CommandError> {
+    let question = arguments.question();
+    let events = source::hub_logs(url, &arguments.hub.files, &question, arguments.source.timeout).await?;
+    let printed = &printed;
+    let taken = stream::unfold(Box::pin(events), |mut events| async move {
+        printed().await;
+        let event = events.next().await?;
+        Some((event, events))
+    });
+    print::print(taken, arguments, console).await
 }
 
 /// Reads the logs of clusters, and prints them.

@@ -14,7 +14,7 @@ use super::demo::Demo;
 use super::fake_hub::{FakeHub, send_json};
 use super::terminal::Terminal;
 
-const NOW: &str = "2026-03-01T12:00:00Z";
+pub(super) const NOW: &str = "2026-03-01T12:00:00Z";
 /// The control sequences that switch to the alternate screen and return from it.
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?1006l\x1b[?1000l\x1b[0m\x1b[?7h\x1b[?25h\x1b[?1049l";
@@ -25,7 +25,7 @@ struct Many {
     has_failed: Arc<AtomicBool>,
 }
 
-fn app(number: usize, has_failed: bool) -> Value {
+pub(super) fn app(number: usize, has_failed: bool) -> Value {
     let status = if has_failed { "Failed" } else { "Current" };
     let live = json!({"state": "live", "observedAt": NOW});
     json!({"key": format!("helm/shop/app-{number:05}"), "cluster": "eu-1", "home": "eu-1", "delivery": "helm",
@@ -36,7 +36,7 @@ fn app(number: usize, has_failed: bool) -> Value {
         "sync": {"state": "Synced", "effective": "Synced", "freshness": live}, "freshness": live})
 }
 
-fn covered(kind: &str, items: &[Value], total: usize) -> Value {
+pub(super) fn covered(kind: &str, items: &[Value], total: usize) -> Value {
     json!({"apiVersion": "taffrail.dev/v1alpha1", "kind": kind, "items": items, "errors": [], "total": total,
         "state": "complete", "asOf": NOW, "clusters": 1, "missing": [], "apps": total, "problems": 0})
 }

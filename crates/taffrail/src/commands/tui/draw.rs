@@ -42,7 +42,7 @@ impl Model {
             let since = clock(*since, self.now());
             let text = format!("No answer from the hub, as of {since}; tries again: {why}");
             head.push(line(text, self.colours.status(Status::Failed)));
-        } else if let Some(error) = &view.error {
+        } else if let Some(error) = view.error.as_ref().or_else(|| view.log_error()) {
             head.push(line(error.clone(), self.colours.status(Status::Failed)));
         }
         if let (Some(Row::Cells(cells)), Info::Board(board)) = (view.selected(), &view.info) {
@@ -150,6 +150,7 @@ impl Model {
         if view.moved > 0 {
             notes.push(format!("{} changed: r shows the present order", grouped(view.moved)));
         }
+        notes.extend(view.log_note());
         if let Kind::Apps { filters, .. } = &view.kind {
             let is_replaced = |name: &str| name == "text" && !view.search.is_empty();
             let each = filters.iter().filter(|(name, _)| !is_replaced(name));
@@ -257,6 +258,9 @@ impl Model {
             (_, _, true) => String::new(),
             _ if view.is_waiting && view.rows.is_empty() => "reading …".to_owned(),
             (Kind::App(_, Part::Events), ..) if !is_narrowed => "No events are known.".to_owned(),
+            (Kind::App(_, Part::Logs), ..) if !is_narrowed && view.log.end.is_none() => {
+                "No log lines yet.".to_owned()
+            }
             (Kind::App(_, Part::Logs | Part::PreviousLogs), ..) if !is_narrowed => "No log lines.".to_owned(),
             (Kind::Attention, ..) if !is_narrowed => {
                 "Nothing needs attention. What changes appears here by itself.".to_owned()
@@ -419,6 +423,8 @@ impl Model {
 fn hints(view: &View, is_below: bool) -> String {
     let own = match &view.kind {
         Kind::App(_, Part::Objects) => "y YAML  . actions  z problems only  / search",
+        Kind::App(_, Part::Logs) => "p previous run  G end  / search  r read again",
+        Kind::App(_, Part::PreviousLogs) => "l present run  / search  r read again",
         Kind::Object(_) => ". actions  / search  r read again",
         Kind::Actions(_) => "Enter plan the action  / search",
         Kind::App(..) => "Tab next part  R reconcile  S suspend  / search",

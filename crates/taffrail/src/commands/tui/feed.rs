@@ -10,11 +10,13 @@ use taffrail_api::AppRow;
 use taffrail_api::hub::{AppChange, HubList, StreamFrame};
 use taffrail_api::operations::{OperationEvent, OperationQuestion, PlanAnswer, Reply, RunRequest};
 use taffrail_observe::operations::random_id;
+use tokio::sync::Semaphore;
+use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
 use super::actions;
 use super::question::{
-    Answer, AppPlace, Event, ObjectPlace, Part, PartAnswer, Question, Request, RunEnd, encoded,
+    Answer, AppPlace, Event, LogPiece, ObjectPlace, Part, PartAnswer, Question, Request, RunEnd, encoded,
 };
 use crate::cli::{HubFiles, HubSource, ViewArguments};
 use crate::command_error::{CommandError, Exit};
@@ -39,8 +41,10 @@ const MAX_ANSWER: usize = 16 << 20;
 const RETRY: Duration = Duration::from_secs(1);
 /// Maximum length of an event, in bytes.
 const MAX_EVENT: usize = 1 << 20;
-/// The number of lines of each container's log that are shown.
+/// The number of lines of each container's log that are shown, or shown first if it is followed.
 const LOG_LINES: &str = "200";
+/// Maximum number of pieces of a followed log that wait for the model; the hub is not read further meanwhile.
+const LOG_PIECES: usize = 4;
 
 /// The hub that is asked.
 #[derive(Debug)]
@@ -109,6 +113,20 @@ fn command_of(question: &OperationQuestion) -> &'static str {
         OperationQuestion::Verb(question) => question.verb.as_str(),
         OperationQuestion::Action(_) => "actions",
     }
+}
+
+/// Follows the log of an app. Its lines and its end are events; a task that is aborted sends none.
+pub(super) fn follow_log(
+    hub: &Arc<Hub>,
+    number: u64,
+    app: &AppPlace,
+    events: &Sender<Event>,
+) -> Option<AbortHandle> {
+    let (hub, events, name) = (Arc::clone(hub), events.clone(), app.full_name());
+    runtime::spawn(async move {
+        let end = hub.follow_log(number, &name, &events).await.map_err(|error| told(&error));
+        let _ = events.send(Event::LogEnded(number, end));
+    })
 }
 
 /// Tells of the panic of a thread, after which the terminal is no longer as the view takes it to be.
@@ -228,12 +246,15 @@ impl Hub {
             rows.retain(|row| row.key == app.key);
             return Ok(PartAnswer::Rows(rows));
         }
+        if part == Part::Logs {
+            return Ok(PartAnswer::Followed);
+        }
         let name = app.full_name();
         let mut words = part.command().to_vec();
         match part {
             Part::Objects if is_unwell => words.extend(["--status", "!Ready"]),
             Part::Objects => words.push("--all"),
-            Part::Logs | Part::PreviousLogs => words.extend(["--tail", LOG_LINES]),
+            Part::PreviousLogs => words.extend(["--tail", LOG_LINES]),
             _ => {}
         }
         words.extend(["--", &name]);
@@ -253,6 +274,27 @@ impl Hub {
         Ok(PartAnswer::Objects(text, objects.into_iter().map(|object| object.map(place)).collect()))
     }
 
+    /// Follows the log of the app called `name`, and sends its lines as they come.
+    async fn follow_log(&self, number: u64, name: &str, events: &Sender<Event>) -> Result<(), CommandError> {
+        let words = [Part::Logs.command(), &["--tail", LOG_LINES, "--", name]].concat();
+        let Command::Logs(mut of) = parsed(&words)? else { return Err(unknown("logs")) };
+        of.source.timeout = PATIENCE;
+        let console = Console::memory();
+        let places = Arc::new(Semaphore::new(LOG_PIECES));
+        let printed = || async {
+            let (mut text, messages) = console.kept();
+            messages.iter().for_each(|message| text.push_str(message));
+            if !text.is_empty() {
+                let place = Arc::clone(&places).acquire_owned().await.ok();
+                let _ = events.send(Event::Logged(number, LogPiece { text, _place: place }));
+            }
+        };
+        let end = commands::logs::by_hub(&of, &self.url, &console, printed).await;
+        // The messages after the last line.
+        printed().await;
+        end.map(drop)
+    }
+
     /// Makes a view ask this hub.
     fn set(&self, source: &mut HubSource, view: &mut ViewArguments) {
         (source.hub, source.files) = (Some(Box::new(self.url.clone())), self.files.clone());
@@ -261,14 +303,8 @@ impl Hub {
 
     /// Runs a command of Taffrail over this hub, and prints its answer into `console`.
     fn run(&self, words: &[&str], console: &Console) -> Result<Exit, CommandError> {
-        let name = words.first().copied().unwrap_or_default();
-        let wrong = |error: clap::Error| CommandError::usage(format_args!("taffrail {name}: {error}"));
-        let none = || CommandError::usage(format_args!("there is no command {name}"));
-        let root = Cli::command_for(name).ok_or_else(none)?;
-        let line = std::iter::once("taffrail").chain(words.iter().copied());
-        let matches = root.try_get_matches_from(line).map_err(wrong)?;
         let url = || Some(Box::new(self.url.clone()));
-        match Cli::from_arg_matches(&matches).map_err(wrong)?.command {
+        match parsed(words)? {
             Command::Explain(mut of) => {
                 self.set(&mut of.hub, &mut of.view);
                 watch::view(&of.view, of.form(), console, |from, printed, console| {
@@ -307,9 +343,23 @@ impl Hub {
                 (of.hub.hub, of.hub.files, of.source.timeout) = (url(), self.files.clone(), PATIENCE);
                 commands::logs::run(&of, console)
             }
-            _ => Err(none()),
+            _ => Err(unknown(words.first().copied().unwrap_or_default())),
         }
     }
+}
+
+/// Parses a command of Taffrail.
+fn parsed(words: &[&str]) -> Result<Command, CommandError> {
+    let name = words.first().copied().unwrap_or_default();
+    let wrong = |error: clap::Error| CommandError::usage(format_args!("taffrail {name}: {error}"));
+    let root = Cli::command_for(name).ok_or_else(|| unknown(name))?;
+    let line = std::iter::once("taffrail").chain(words.iter().copied());
+    let matches = root.try_get_matches_from(line).map_err(wrong)?;
+    Ok(Cli::from_arg_matches(&matches).map_err(wrong)?.command)
+}
+
+fn unknown(command: &str) -> CommandError {
+    CommandError::usage(format_args!("there is no command {command}"))
 }
 
 #[cfg(test)]

@@ -108,7 +108,7 @@ pub(super) const KEYS: &[Key] = &[
     key(Scope::App, "h", "History", Action::History),
     key(Scope::App, "i", "Clusters", Action::InClusters),
     key(Scope::App, "l", "Logs", Action::Logs),
-    key(Scope::App, "p", "Logs before the last restart", Action::PreviousLogs),
+    key(Scope::App, "p", "Previous run", Action::PreviousLogs),
     key(Scope::App, "u", "Trust: reasons for doubt", Action::Trust),
     key(Scope::App, "R", "Reconcile", Action::Reconcile),
     key(Scope::App, "S", "Suspend or resume", Action::Suspend),

@@ -1,8 +1,8 @@
 //! `taffrail tui`: the views of a hub's page in a terminal.
 //!
 //! * `model` is the state of the UI, and how events change it; `view` is one of its views, `rows` and `matrix` what it
-//!   shows, `operation` a change that is planned, confirmed and run, `actions` the parameters of an action, `words` sentences, and
-//!   `keys` the table of keys. They do no I/O and read no clock.
+//!   shows, `operation` a change that is planned, confirmed and run, `actions` the parameters of an action, `log` the log that is
+//!   followed, `words` sentences, and `keys` the table of keys. They do no I/O and read no clock.
 //! * `draw` draws the model into cells, by `paint`, which makes all text safe.
 //! * `question` has what the model and the hub tell each other; `feed` asks the hub and follows its stream; `terminal`
 //!   reads keys, and writes the cells that changed.
@@ -11,6 +11,7 @@ mod actions;
 mod draw;
 mod feed;
 mod keys;
+mod log;
 mod matrix;
 mod model;
 mod operation;
@@ -52,7 +53,8 @@ Examples:
 It shows what the page of `taffrail ui` shows, with the same keys: ? prints them. Enter opens a row, Escape goes back, /
 searches, z shows only what is not well, and :apps, :clusters, :attention, :matrix and :q do as in k9s. In the
 view of an app R reconciles it, and S suspends or resumes it, once you have seen and confirmed what is written. Among
-its objects (o), y shows the chosen one as YAML, and . lists its actions, which Enter plans.
+its objects (o), y shows the chosen one as YAML, and . lists its actions, which Enter plans. The logs (l) are followed,
+and p shows those of the run before.
 
 Exit codes: 0 it was ended by q; 2 wrong usage, such as without a terminal; 3 it could not be started, or a part of it
 failed; 130 Ctrl-C (SIGINT) ended it; 143 SIGTERM ended it.")]

@@ -11,6 +11,7 @@ use taffrail_apps::verbs::{Reconcile, Verb, takes_requests};
 
 use super::actions::ActionForm;
 use super::keys::{self, Action};
+use super::log::FollowedApp;
 use super::operation::{Change, Operation, Pressed};
 use super::paint::Colours;
 use super::question::{Answer, AppPlace, Effect, Event, ObjectPlace, Part, Request};
@@ -69,6 +70,8 @@ pub(super) struct Model {
     origin: Vec<String>,
     /// The operation that is planned or runs, in place of the rows.
     pub(super) operation: Option<Operation>,
+    /// The log that is followed, if the view shows one.
+    followed: Option<FollowedApp>,
 }
 
 impl Model {
@@ -90,6 +93,7 @@ impl Model {
             prefix: None,
             origin,
             operation: None,
+            followed: None,
         }
     }
 
@@ -138,6 +142,8 @@ impl Model {
                     operation.take_event(*event);
                 }
             }
+            Event::Logged(number, piece) => self.take_log(number, &piece.text),
+            Event::LogEnded(number, end) => self.end_log(number, end),
             Event::RunEnded(number, end) => {
                 let next = self.next_number();
                 if let Some(operation) = self.operation.as_mut().filter(|it| it.number == number) {
@@ -145,6 +151,7 @@ impl Model {
                 }
             }
         }
+        self.follow_log(&mut effects);
         let (version, now) = (self.version, self.local);
         let view = self.view_mut();
         if let Some(question) = view.due(version, now) {
@@ -169,6 +176,9 @@ impl Model {
         if self.away.take().is_some() {
             // What changed meanwhile is not told.
             self.view_mut().ask_again();
+            if matches!(self.view().log.end, Some(Err(_))) {
+                self.restart_log();
+            }
         }
         for page in frame.pages {
             if let Some(clusters) = page.clusters {
@@ -277,7 +287,10 @@ impl Model {
                 view.sort = (view.sort + 1) % sorts;
                 view.restart();
             }
-            Action::Reorder => self.view_mut().restart(),
+            Action::Reorder => {
+                self.view_mut().restart();
+                self.restart_log();
+            }
             Action::CopyCommand => {
                 let command = self.command();
                 self.told = Some(format!("copied: {command}"));
@@ -322,7 +335,9 @@ impl Model {
         *shown = part;
         (view.rows, view.shown, view.cursor, view.top) = (Vec::new(), Vec::new(), 0, 0);
         (view.search, view.error) = (String::new(), None);
+        view.wanted.clear();
         view.restart();
+        self.restart_log();
     }
 
     /// Opens a view of the object that is chosen, or that the view shows.
@@ -584,6 +599,60 @@ impl Model {
         }
         self.origin.iter().for_each(|word| add(word));
         words.join(" ")
+    }
+}
+
+impl Model {
+    /// Follows the log that the view shows, and no other.
+    fn follow_log(&mut self, effects: &mut Vec<Effect>) {
+        let view = self.view();
+        let wanted = match &view.kind {
+            Kind::App(app, Part::Logs) => Some((view.id, app.clone())),
+            _ => None,
+        };
+        let Some((view, app)) = wanted else {
+            if let Some(followed) = self.followed.take() {
+                effects.push(Effect::Follow(followed.number, None));
+            }
+            return;
+        };
+        let is_same = |it: &FollowedApp| it.view == view && it.app == *app && !it.is_stale;
+        if self.followed.as_ref().is_some_and(is_same) {
+            return;
+        }
+        let number = self.next_number();
+        self.view_mut().begin_log();
+        self.followed = Some(FollowedApp { number, view, app: (*app).clone(), is_stale: false });
+        effects.push(Effect::Follow(number, Some(app)));
+    }
+
+    /// Follows the log again from its beginning, if the view shows one.
+    fn restart_log(&mut self) {
+        if let Some(followed) = &mut self.followed {
+            followed.is_stale = true;
+        }
+    }
+
+    /// Returns the view that shows the followed log with this number; `None` for one that is followed no longer.
+    fn view_of_log(&mut self, number: u64) -> Option<&mut View> {
+        let followed = self.followed.as_ref().filter(|followed| followed.number == number)?;
+        let id = followed.view;
+        self.views.iter_mut().find(|view| view.id == id)
+    }
+
+    /// Takes lines of the followed log with this number.
+    fn take_log(&mut self, number: u64, text: &str) {
+        let colours = self.colours;
+        if let Some(view) = self.view_of_log(number) {
+            view.add_lines(text, colours);
+        }
+    }
+
+    /// Takes the end of the followed log with this number.
+    fn end_log(&mut self, number: u64, end: Result<(), String>) {
+        if let Some(view) = self.view_of_log(number) {
+            view.log.end = Some(end);
+        }
     }
 }
 

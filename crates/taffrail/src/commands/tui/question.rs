@@ -6,6 +6,7 @@ use taffrail_api::hub::{AppChange, Attention, HubList, Matrix, StreamFrame};
 use taffrail_api::operations::{OperationEvent, OperationQuestion, PlanAnswer};
 use taffrail_api::{AppRow, ClusterRow, ObjectActionList};
 use taffrail_object::ObjectKey;
+use tokio::sync::OwnedSemaphorePermit;
 
 /// The name of an app in a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,7 +129,7 @@ impl Part {
             Part::Events => &["events"],
             Part::History => &["history"],
             Part::Clusters => &["app"],
-            Part::Logs => &["logs"],
+            Part::Logs => &["logs", "--follow"],
             Part::PreviousLogs => &["logs", "--previous"],
             Part::Trust => &["trust"],
         }
@@ -186,6 +187,17 @@ pub(super) enum PartAnswer {
     /// The output of the command, and for each of its lines the object that it shows.
     Objects(String, Vec<Option<ObjectPlace>>),
     Rows(Vec<AppRow>),
+    /// Nothing: the lines of a followed log are events.
+    Followed,
+}
+
+/// Lines of a followed log.
+#[derive(Debug)]
+pub(super) struct LogPiece {
+    /// The output of the command, with its colours.
+    pub(super) text: String,
+    /// A place among those that may wait, which is free when the lines were taken.
+    pub(super) _place: Option<OwnedSemaphorePermit>,
 }
 
 /// A question of the view `view`; a later one of the same view has a greater number.
@@ -210,6 +222,10 @@ pub(super) enum Event {
     Ran(u64, Box<OperationEvent>),
     /// The run with a number has ended.
     RunEnded(u64, RunEnd),
+    /// Lines of the followed log with a number.
+    Logged(u64, LogPiece),
+    /// The followed log with a number has ended, or failed for a reason.
+    LogEnded(u64, Result<(), String>),
     /// The process is to stop, as by Ctrl-Z.
     Stop,
     /// A part of the program failed: the reason.
@@ -226,6 +242,8 @@ pub(super) enum Effect {
     Plan(u64, Box<OperationQuestion>),
     /// Run the plan of a question, under a number.
     Run(u64, Box<OperationQuestion>, Box<PlanAnswer>),
+    /// Follow the log of an app, under a number, in place of the one that is followed; `None` to follow none.
+    Follow(u64, Option<Box<AppPlace>>),
     /// Put a text into the clipboard of the terminal.
     Copy(String),
     Quit,

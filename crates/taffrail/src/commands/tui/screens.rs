@@ -18,6 +18,7 @@ use super::paint::Colours;
 use super::question::{Answer, AppPlace, Effect, Event, Part, PartAnswer, Question, Request};
 
 mod actions;
+mod logs;
 mod objects;
 mod operations;
 
@@ -267,7 +268,8 @@ impl Fleet {
             Part::Events => "LAST  TYPE     OBJECT            REASON   MESSAGE\n30s   Warning  Pod/valkey-0      BackOff  Back-off restarting failed container valkey\n2m    Normal   Pod/web-1         Pulled   Container image was pulled in 1.2s\n".to_owned(),
             Part::History => format!("TIME      CHANGE\n11:59:20  {name} Ready → Failed\n11:58:12  sync of main@aaaaaaaa succeeded\n"),
             Part::Trust => format!("{name} has no reason to be doubted\n"),
-            Part::Logs | Part::PreviousLogs => {
+            Part::Logs => return PartAnswer::Followed,
+            Part::PreviousLogs => {
                 "*** FATAL CONFIG FILE ERROR (Version 9.1.0) ***\nargument must be between 1 and 256 inclusive\n".to_owned()
             }
         };
@@ -332,6 +334,8 @@ struct Session {
     copied: Vec<String>,
     /// The runs that were asked for.
     runs: Vec<(u64, Box<OperationQuestion>, Box<PlanAnswer>)>,
+    /// The logs that were followed, `None` for each time that none was any more.
+    follows: Vec<(u64, Option<Box<AppPlace>>)>,
     has_quit: bool,
 }
 
@@ -339,8 +343,15 @@ impl Session {
     fn start(size: (u16, u16), fleet: Fleet) -> Session {
         let origin = vec!["--hub".to_owned(), "https://hub.example.com".to_owned()];
         let model = Model::new(size, Colours::Sixteen, origin, now());
-        let mut session =
-            Session { model, fleet, presses: 0, copied: Vec::new(), runs: Vec::new(), has_quit: false };
+        let mut session = Session {
+            model,
+            fleet,
+            presses: 0,
+            copied: Vec::new(),
+            runs: Vec::new(),
+            follows: Vec::new(),
+            has_quit: false,
+        };
         session.hear();
         session
     }
@@ -355,6 +366,10 @@ impl Session {
                         events.push_back(Event::Planned(number, self.fleet.plan(&question)));
                     }
                     Effect::Run(number, question, plan) => self.runs.push((number, question, plan)),
+                    Effect::Follow(number, app) => {
+                        events.extend(app.as_ref().map(|_| logs::begin(number)));
+                        self.follows.push((number, app));
+                    }
                     Effect::Copy(text) => self.copied.push(text),
                     Effect::Quit => self.has_quit = true,
                 }
@@ -454,11 +469,18 @@ fn assert_screen(name: &str, keys: &[&str]) {
     for size in [(80, 24), (200, 60)] {
         let mut session = Session::start(size, Fleet::new(0));
         keys.iter().for_each(|keys| session.press(keys));
-        let file = format!("src/commands/tui/screens/{name}-{}x{}.txt", size.0, size.1);
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
-        let kept = snapbox::Data::read_from(&path, None).raw();
-        snapbox::Assert::new().action_env("SNAPSHOTS").eq(session.screen(), kept);
+        assert_kept(name, &session);
     }
+}
+
+/// Compares the screen with what `screens` keeps.
+#[track_caller]
+fn assert_kept(name: &str, session: &Session) {
+    let (columns, rows) = session.model.size;
+    let file = format!("src/commands/tui/screens/{name}-{columns}x{rows}.txt");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+    let kept = snapbox::Data::read_from(&path, None).raw();
+    snapbox::Assert::new().action_env("SNAPSHOTS").eq(session.screen(), kept);
 }
 
 #[test]

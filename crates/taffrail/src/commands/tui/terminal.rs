@@ -13,6 +13,7 @@ use ratatui_core::layout::Rect;
 use ratatui_crossterm::CrosstermBackend;
 use ratatui_crossterm::crossterm::event::{self, Event as Input};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::AbortHandle;
 
 use super::feed::{self, Hub};
 use super::model::Model;
@@ -65,8 +66,9 @@ pub(super) fn run(
     feed::follow(hub, events);
     let mut model = Model::new(size(), colours(), origin, Timestamp::now());
     let mut paper = Paper::new();
+    let mut log = FollowedLog(None);
     let mut ticked = Instant::now();
-    act(model.update(Event::Tick(Timestamp::now())), hub, events, &mut paper)?;
+    act(model.update(Event::Tick(Timestamp::now())), hub, events, &mut paper, &mut log)?;
     loop {
         paper.draw(&model).map_err(|error| cannot_draw(&error))?;
         let mut wait = TICK.saturating_sub(ticked.elapsed());
@@ -90,7 +92,7 @@ pub(super) fn run(
                 Event::Broken(why) => return Err(CommandError::unreadable(why)),
                 _ => {}
             }
-            if act(model.update(event), hub, events, &mut paper)? {
+            if act(model.update(event), hub, events, &mut paper, &mut log)? {
                 return Ok(());
             }
             wait = SWARM.saturating_sub(begun.elapsed());
@@ -107,17 +109,39 @@ fn act(
     hub: &Arc<Hub>,
     events: &Sender<Event>,
     paper: &mut Paper,
+    log: &mut FollowedLog,
 ) -> Result<bool, CommandError> {
     for effect in effects {
         match effect {
             Effect::Ask(request) => feed::ask(hub, request, events),
             Effect::Plan(number, question) => feed::plan(hub, number, *question, events),
             Effect::Run(number, question, plan) => feed::run(hub, number, *question, &plan, events),
+            Effect::Follow(number, app) => {
+                log.end();
+                log.0 = app.and_then(|app| feed::follow_log(hub, number, &app, events));
+            }
             Effect::Copy(text) => paper.copy(&text).map_err(|error| cannot_draw(&error))?,
             Effect::Quit => return Ok(true),
         }
     }
     Ok(false)
+}
+
+/// The task that follows a log, which ends with it.
+struct FollowedLog(Option<AbortHandle>);
+
+impl FollowedLog {
+    fn end(&mut self) {
+        if let Some(task) = self.0.take() {
+            task.abort();
+        }
+    }
+}
+
+impl Drop for FollowedLog {
+    fn drop(&mut self) {
+        self.end();
+    }
 }
 
 fn size() -> (u16, u16) {

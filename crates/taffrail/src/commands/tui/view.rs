@@ -9,6 +9,7 @@ use taffrail_apps::{Axis, ProblemSeverity};
 use taffrail_status::Status;
 
 use super::keys::Scope;
+use super::log::LogState;
 use super::matrix::Board;
 use super::paint::{Colours, Line, parse};
 use super::question::{Answer, AppPlace, ObjectPlace, Part, PartAnswer, Question, encoded};
@@ -24,6 +25,9 @@ const PART_PACE: SignedDuration = SignedDuration::from_secs(3);
 /// The time after which a part of an app is read again although the hub told of no change, and any view whose last
 /// question failed.
 const REFRESH: SignedDuration = SignedDuration::from_secs(10);
+
+/// Maximum number of lines of a followed log that are kept; older ones are left out.
+const MAX_LOG_LINES: usize = 5_000;
 
 /// The subject of a view.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,6 +99,9 @@ pub(super) struct View {
     pub(super) number: u64,
     asked: Option<(Question, u64, Timestamp)>,
     pub(super) is_waiting: bool,
+    /// The lower-case text that the shown rows contain.
+    pub(super) wanted: String,
+    pub(super) log: LogState,
 }
 
 impl View {
@@ -123,6 +130,8 @@ impl View {
             number: 0,
             asked: None,
             is_waiting: false,
+            wanted: String::new(),
+            log: LogState::default(),
         }
     }
 
@@ -318,6 +327,7 @@ impl View {
                         parse(&text, colours).into_iter().map(row).collect()
                     }
                     PartAnswer::Rows(rows) => by_revision(rows),
+                    PartAnswer::Followed => return,
                 };
                 self.replace(rows);
             }
@@ -405,6 +415,9 @@ impl View {
             "" => (0..self.rows.len()).collect(),
             _ => (0..self.rows.len()).filter(|place| self.rows[*place].contains(wanted)).collect(),
         };
+        if self.wanted != wanted {
+            wanted.clone_into(&mut self.wanted);
+        }
         self.clamp();
     }
 
@@ -440,6 +453,14 @@ impl View {
         self.is_touched = true;
         self.cursor = place.min(self.shown.len().saturating_sub(1));
         self.skip_headings(is_down);
+        if self.is_at_end() {
+            self.log.new_lines = 0;
+        }
+    }
+
+    /// Returns true if the cursor is on the last row, or there is none.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.cursor + 1 >= self.shown.len()
     }
 
     pub(super) fn go_to_end(&mut self) {
@@ -477,6 +498,50 @@ impl View {
             end += self.row(*place).map_or(1, Row::height);
             end > line
         })
+    }
+}
+
+impl View {
+    /// Removes the lines of the log, which begins again.
+    pub(super) fn begin_log(&mut self) {
+        (self.rows, self.shown, self.cursor, self.top) = (Vec::new(), Vec::new(), 0, 0);
+        self.log = LogState::default();
+    }
+
+    /// Adds lines at the end. The cursor stays at the end if it is there, else on its line.
+    pub(super) fn add_lines(&mut self, text: &str, colours: Colours) {
+        let was_at_end = self.is_at_end();
+        self.rows.extend(parse(text, colours).into_iter().map(Row::Text));
+        let excess = self.rows.len().saturating_sub(MAX_LOG_LINES);
+        let gone = self.shown.iter().take_while(|row| **row < excess).count();
+        self.rows.drain(..excess);
+        let (kept, cursor) = (self.shown.len() - gone, self.cursor.saturating_sub(gone));
+        self.top = self.top.saturating_sub(gone);
+        let wanted = self.wanted.clone();
+        self.filter_by(&wanted);
+        if was_at_end {
+            (self.cursor, self.log.new_lines) = (self.shown.len().saturating_sub(1), 0);
+        } else {
+            self.cursor = cursor;
+            self.log.new_lines += self.shown.len().saturating_sub(kept);
+        }
+    }
+
+    /// Returns the reason why the log of the view is no longer followed.
+    pub(super) fn log_error(&self) -> Option<&String> {
+        match &self.log.end {
+            Some(Err(why)) if self.shows_log() => Some(why),
+            _ => None,
+        }
+    }
+
+    /// Returns the note about the log of the view.
+    pub(super) fn log_note(&self) -> Option<String> {
+        self.log.note(self.is_at_end()).filter(|_| self.shows_log())
+    }
+
+    fn shows_log(&self) -> bool {
+        matches!(self.kind, Kind::App(_, Part::Logs))
     }
 }
 
