@@ -634,7 +634,8 @@ fn hostile_text_is_escaped_and_stays_in_its_columns() {
     fleet.is_hostile = true;
     for size in [(80, 24), (200, 60), (20, 5), (1, 1)] {
         let mut session = Session::start(size, Fleet { seed: 0, version: 1, more: None, is_hostile: true });
-        for keys in ["g p", "Enter", "o", "j y", "Esc", "Esc", "g c", "g m", "?"] {
+        let objects = ["g p", "Enter", "o", "j y", "Esc", ".", "Enter", "Esc", "j j Enter", "Esc"];
+        for keys in objects.into_iter().chain(["Esc", "c", "l", "Esc", "g c", "g m", "?"]) {
             session.press(keys);
             let buffer = session.buffer();
             for cell in buffer.content() {

@@ -9,9 +9,10 @@ use super::{Event, Fleet, Input, KeyCode, KeyEvent, KeyModifiers, NOW, Session, 
 
 impl Fleet {
     pub(super) fn actions(&self, object: &ObjectPlace) -> ObjectActionList {
+        let evil = if self.is_hostile { "\u{1b}[2J\u{202e}evil\u{7}\n" } else { "" };
         let action = |name: &str, display: &str, disabled: bool, parameters: serde_json::Value| {
-            json!({"cluster": object.cluster, "object": object.key, "name": name, "origin": "taffrail",
-                "displayName": display, "disabled": disabled, "parameters": parameters})
+            json!({"cluster": object.cluster, "object": object.key, "name": format!("{name}{evil}"), "origin": "taffrail",
+                "displayName": format!("{display}{evil}"), "disabled": disabled, "parameters": parameters})
         };
         let items = json!([
             action("restart", "Restart", false, json!([])),
@@ -21,7 +22,7 @@ impl Fleet {
                 "Scale",
                 false,
                 json!([
-                {"name": "replicas", "value": "2", "type": "string", "default": "1"},
+                {"name": format!("replicas{evil}"), "value": format!("2{evil}"), "type": "string", "default": "1"},
                 {"name": "reason", "type": "string", "default": "by hand"}])
             ),
         ]);
