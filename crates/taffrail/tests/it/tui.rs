@@ -182,8 +182,12 @@ fn a_changed_row_writes_little_and_rest_writes_nothing() {
     assert!((1..4096).contains(&written), "{written} bytes: {:?}", terminal.text);
     // The last of all rows is reached.
     terminal.type_in("G");
-    // Only what differs is written, so a name is whole on a screen that is drawn anew.
     let begun = Instant::now();
+    // crossterm leaves a key that comes together with a change of the size unread until another one comes.
+    while terminal.read_for(Duration::from_millis(100)) == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the key has no effect");
+    }
+    // Only what differs is written, so a name is whole on a screen that is drawn anew.
     while !terminal.text.contains("app-09999") {
         assert!(begun.elapsed() < Duration::from_secs(60), "the last row is not reached");
         let columns = if terminal.text.len().is_multiple_of(2) { 190 } else { 191 };
