@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use taffrail_object::kinds::names_kind;
 use taffrail_object::{ApiResource, GroupKind};
 
 /// Built-in kinds without a status: an object's metadata is enough to judge it.
@@ -89,6 +90,12 @@ impl ServedKind {
     /// Returns true if objects of this kind can be listed.
     pub fn is_listable(&self) -> bool {
         self.verbs.iter().any(|verb| verb == "list")
+    }
+
+    /// Returns true if `word` means this kind, in a form that kubectl takes: `deploy`, `deployments.apps`,
+    /// `Deployment`.
+    pub fn is_called(&self, word: &str) -> bool {
+        names_kind(word, &self.group, &self.kind) || word.eq_ignore_ascii_case(&self.plural)
     }
 }
 

@@ -110,8 +110,8 @@ pub use questions::QuestionLog;
 pub use reading::{NotLiveScope, NotLiveState, ReadStats, ReadingCost, WatchStats};
 pub use reads::declaring::declares_apps;
 pub use reads::{
-    Changes, Dependents, Elsewhere, Excess, LeftOut, NamedBy, Read, ReadMode, ReadPlan, ReadQuery, Rounds,
-    Target, Turns, elsewhere, plan_reads, plan_watches, still_wanted, wanted_elsewhere,
+    Changes, Dependents, Elsewhere, Excess, LeftOut, NamedBy, NamedObject, Read, ReadMode, ReadPlan,
+    ReadQuery, Rounds, Target, Turns, elsewhere, plan_reads, plan_watches, still_wanted, wanted_elsewhere,
 };
 pub use reconciliation::{
     ApplicationDetails, FluxSources, ReconciledRow, ReconciliationDetails, Suspension, application_details,

@@ -83,6 +83,8 @@ pub struct ReadQuery {
     pub declarations: bool,
     /// Objects to read, whether or not an app declares them.
     pub objects: Vec<ObjectKey>,
+    /// The object to read in every namespace that has one of its kind and name; `None` for none.
+    pub named: Option<NamedObject>,
     /// The apps whose objects are read together with their dependents.
     pub dependents: Dependents,
     /// Further namespaces in which dependents are read, because apps of other clusters deliver into them.
@@ -118,6 +120,21 @@ pub struct ReadQuery {
     pub cluster_secrets: Vec<ClusterSecretTool>,
 }
 
+/// An object named as users do, in whichever namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedObject {
+    /// The word for its kind, in any form that kubectl takes.
+    pub kind: String,
+    /// The name of the object.
+    pub name: String,
+}
+
+impl From<(&str, &str)> for NamedObject {
+    fn from((kind, name): (&str, &str)) -> NamedObject {
+        NamedObject { kind: kind.to_owned(), name: name.to_owned() }
+    }
+}
+
 /// A selection of apps for which the changes before a failure are read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Changes {
@@ -151,6 +168,7 @@ impl Default for ReadQuery {
             follow: false,
             declarations: true,
             objects: Vec::new(),
+            named: None,
             dependents: Dependents::None,
             dependents_in: BTreeSet::new(),
             events: false,
@@ -384,6 +402,7 @@ impl<'p> Plan<'p> {
             }
         }
         let mut reads = self.selections(catalog);
+        reads.extend(self.named(catalog));
         reads.extend(self.everything(catalog));
         reads.extend(self.cluster_api(catalog));
         let beyond = self.beyond(found);
@@ -433,6 +452,24 @@ impl<'p> Plan<'p> {
             (!is_read).then(|| list(served, namespace, labels.clone(), projection))
         });
         wanted.collect()
+    }
+
+    /// Plans the lists, in all namespaces, of the object that the query names.
+    fn named(&self, catalog: &KindCatalog) -> Vec<Read> {
+        let Some(NamedObject { kind, name }) = &self.asked.named else { return Vec::new() };
+        let target = Target::List { labels: None, fields: Some(format!("metadata.name={name}")) };
+        let read = |served: &ServedKind| {
+            let id = GroupKind::new(&*served.group, &*served.kind);
+            let projection = self.body(served);
+            let is_read = self.snapshot.was_selected(&id, None, &target, projection)
+                || self.snapshot.listed(&id, None, projection) == Listed::Done;
+            (!is_read).then(|| Read { target: target.clone(), ..list(served, None, None, projection) })
+        };
+        catalog
+            .iter()
+            .filter(|served| served.is_called(kind) && served.is_listable())
+            .filter_map(read)
+            .collect()
     }
 
     /// Plans the list of the clusters that Cluster API manages, if the query wants their Secrets.

@@ -2444,6 +2444,8 @@ export type ViewQuestion = {
   selector?: string | null;
   view: "status";
 } | {
+  /** True to look for an object named by kind and name in all namespaces. */
+  allNamespaces?: boolean;
   /** The names of the clusters in which the object is looked for; empty for all. */
   clusters?: string[];
   /** The name of the object: `KIND/NAME` or `[CLUSTER/]group/Kind/namespace/name`. */

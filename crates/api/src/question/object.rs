@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use taffrail_apps::{AppError, KindCatalog, Objects, ReadQuery, Resource, Snapshot, aliases, declared_each};
-use taffrail_object::kinds::names_kind;
+use taffrail_apps::{
+    AppError, KindCatalog, NamedObject, Objects, ReadQuery, Resource, Snapshot, aliases, declared_each,
+};
 use taffrail_object::{ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::Presence;
 
@@ -24,6 +25,9 @@ pub struct ObjectView {
     /// any.
     #[serde(default)]
     pub namespace: Option<String>,
+    /// True to look for an object named by kind and name in all namespaces.
+    #[serde(default)]
+    pub all_namespaces: bool,
     /// The names of the clusters in which the object is looked for; empty for all.
     #[serde(default)]
     pub clusters: Vec<String>,
@@ -91,9 +95,7 @@ impl ObjectView {
         let mut kinds = catalog.iter();
         match (self.name.key(), self.name.kind_and_name()) {
             (Some(key), _) => kinds.any(|it| (&*it.group, &*it.kind) == (&*key.group, &*key.kind)),
-            (None, Some((kind, _))) => {
-                kinds.any(|it| names_kind(kind, &it.group, &it.kind) || kind.eq_ignore_ascii_case(&it.plural))
-            }
+            (None, Some((kind, _))) => kinds.any(|it| it.is_called(kind)),
             (None, None) => false,
         }
     }
@@ -116,7 +118,10 @@ impl ObjectView {
             return QuestionError::UnservedKind { kind, known: known.into_iter().take(MAX_KINDS).collect() };
         }
         let text = self.name.to_string();
-        QuestionError::NoSuchObject { text, object, is_served: true, has_searched_all: true }
+        // Without a namespace a dump is searched in all.
+        let is_of_dumps = self.namespace.is_none() && clusters.iter().all(|cluster| cluster.is_dump());
+        let has_searched_all = self.all_namespaces || is_of_dumps;
+        QuestionError::NoSuchObject { text, object, is_served: true, has_searched_all }
     }
 }
 
@@ -132,6 +137,7 @@ impl View for ObjectView {
             declarations: false,
             label_groups: false,
             objects: self.name.key().cloned().into_iter().collect(),
+            named: self.name.kind_and_name().filter(|_| self.all_namespaces).map(NamedObject::from),
             by_name: true,
             whole: true,
             events: true,

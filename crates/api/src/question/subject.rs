@@ -111,16 +111,11 @@ impl SubjectName {
         let Some(((kind, name), catalog)) = self.kind_and_name().zip(snapshot.kinds()) else {
             return Vec::new();
         };
-        let keys = catalog.iter().map(|served| {
+        let keys = catalog.iter().filter(|served| served.is_called(kind)).map(|served| {
             let namespace = if served.namespaced { namespace } else { "" };
-            (ObjectKey::new(&*served.group, &*served.kind, namespace, name), &*served.plural)
+            ObjectKey::new(&*served.group, &*served.kind, namespace, name)
         });
-        let keys = keys.filter(|(key, plural)| {
-            names_kind(kind, &key.group, &key.kind) || kind.eq_ignore_ascii_case(plural)
-        });
-        let unread = keys
-            .map(|(key, _)| key)
-            .filter(|key| matches!(snapshot.get(key.as_ref()), Presence::Unobserved(_)));
+        let unread = keys.filter(|key| matches!(snapshot.get(key.as_ref()), Presence::Unobserved(_)));
         // Known objects need more reads too: their kind may have been listed for apps of other namespaces, and evidence
         // was then read only there.
         let known = snapshot.all().filter(|it| self.is_object(it.key, chosen));

@@ -38,8 +38,12 @@ pub(crate) struct ObjectArguments {
     pub(crate) object: ObjectArg,
 
     /// Look for an object named KIND/NAME in this namespace [default: that of the context; in dumps any]
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
+
+    /// Print all objects of this kind and name, in every namespace
+    #[arg(short = 'A', long)]
+    pub(crate) all_namespaces: bool,
 
     /// Look only in these clusters: names as in the CLUSTER column, separated by commas [default: all that are read]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -86,6 +90,7 @@ pub(crate) fn run(
     let view = ObjectView {
         name: arguments.object.to_arg().parse().map_err(CommandError::usage)?,
         namespace: arguments.namespace.clone(),
+        all_namespaces: arguments.all_namespaces,
         clusters: arguments.cluster.clone(),
     };
     let answer = source::ask("object", &view, (&arguments.view, &arguments.hub), source, console)?;

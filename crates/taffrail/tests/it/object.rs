@@ -102,6 +102,27 @@ fn an_object_is_printed_of_each_cluster_that_has_it() {
 }
 
 #[test]
+fn an_object_is_found_in_all_namespaces_on_request() {
+    let served = Served::start(&["one"], |_, cluster| {
+        for name in ["default", "shop", "zoo"] {
+            cluster.apply(namespace(name)).unwrap();
+            cluster.apply(objects::deployment(name, "web", 1)).unwrap();
+            cluster.apply(objects::deployment(name, "other", 1)).unwrap();
+        }
+    });
+    let namespaces = |answer: Answer| -> Vec<String> {
+        let json: Value = serde_json::from_str(&answer.stdout).unwrap();
+        let items = json["items"].as_array().unwrap();
+        items.iter().map(|item| item["object"]["namespace"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(
+        namespaces(served.ask(&["object", "deploy/web", "-A", "-o", "json"])),
+        ["default", "shop", "zoo"]
+    );
+    assert_eq!(namespaces(served.ask(&["object", "deploy/web", "-o", "json"])), ["default"]);
+}
+
+#[test]
 fn an_object_that_is_not_there_is_an_error() {
     let served = served();
     for (name, said) in [

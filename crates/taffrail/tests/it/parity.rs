@@ -225,6 +225,7 @@ impl Pairs<'_> {
             &["eu-1/apps/Deployment/shop/web"][..],
             &["deploy/web", "-n", "shop", "-o", "json"],
             &["deploy/web", "-n", "shop", "--cluster", "eu-1,eu-2"],
+            &["deploy/web", "-A", "--cluster", "eu-1"],
             &["deploy/no-such-object", "-n", "shop"],
             &["deployy/web"],
             &["nowhere/apps/Deployment/shop/web"],

@@ -56,7 +56,7 @@ export default function AppPage(props: { app: AppRef; isPage: boolean }) {
     { keys: "h", what: "History", act: () => choose("history") },
     { keys: "i", what: "Clusters", act: () => choose("clusters") },
     { keys: "l", what: "Logs", act: () => choose("logs") },
-    { keys: "p", what: "Logs before the last restart", act: () => go(withQuery({ tab: "logs", previous: "1" }), { replace: true }) },
+    { keys: "p", what: "Previous run", act: () => go(withQuery({ tab: "logs", previous: "1" }), { replace: true }) },
     { keys: "u", what: "Trust: reasons for doubt", act: () => choose("trust") },
   ]);
 

@@ -27,7 +27,7 @@ export default function ObjectPage(props: { subject: ObjectRef }) {
   const [answer, again] = createAnswer(
     name,
     async (text, signal) => {
-      const data = await hub.object({ view: "object", name: text, namespace: null, clusters: [] }, signal);
+      const data = await hub.object({ view: "object", name: text, namespace: null, allNamespaces: false, clusters: [] }, signal);
       return { row: data.items[0], errors: data.errors ?? [] };
     },
     { every: 5000 },
@@ -48,9 +48,9 @@ export default function ObjectPage(props: { subject: ObjectRef }) {
     { keys: "e", what: "Events", act: () => choose("events") },
     ...(hasLogs(object()) ? [
       { keys: "l", what: "Logs", act: () => choose("logs") },
-      { keys: "p", what: "Logs before the last restart", act: () => go(withQuery({ tab: "logs", previous: "1" }), { replace: true }) },
+      { keys: "p", what: "Previous run", act: () => go(withQuery({ tab: "logs", previous: "1" }), { replace: true }) },
     ] : []),
-    { keys: ".", what: "Actions of the object", act: () => setActing(true) },
+    { keys: ".", what: "Actions", act: () => setActing(true) },
   ]));
   const known = () => answer.data?.row;
   return (

@@ -148,6 +148,7 @@ mod tests {
             "parts/Grid.tsx",
             "views/app/AppPage.tsx",
             "views/matrix/Board.tsx",
+            "views/object/ObjectPage.tsx",
             "views/operation/Acting.tsx",
         ] {
             let text = std::fs::read_to_string(web.join(file)).unwrap();
