@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use taffrail_object::ObjectKey;
+use taffrail_object::{ObjectKey, may_show_annotation};
 use taffrail_status::Status;
 use taffrail_status::assess::Event;
 
@@ -33,7 +33,8 @@ pub struct ObjectRow {
     /// The events about the object that occurred last, at most 100; the newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<ObjectEvent>,
-    /// True if `body` has the metadata alone: Taffrail does not read the values of a Secret.
+    /// True if `body` has the metadata alone: that of a Secret, whose values are never shown, or of an object of which
+    /// no more is known while its cluster does not answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_metadata: bool,
     /// The object as the API server returned it.
@@ -41,6 +42,20 @@ pub struct ObjectRow {
 }
 
 impl ObjectRow {
+    /// Returns the part of a Secret that contains none of its values.
+    pub(crate) fn without_values(secret: Value) -> Value {
+        let Value::Object(mut secret) = secret else { return Value::Null };
+        secret.retain(|key, _| matches!(&**key, "apiVersion" | "kind" | "metadata" | "type"));
+        if let Some(metadata) = secret.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+            match metadata.get_mut("annotations") {
+                Some(Value::Object(annotations)) => annotations.retain(|name, _| may_show_annotation(name)),
+                _ => drop(metadata.remove("annotations")),
+            }
+        }
+        Value::Object(secret)
+    }
+
     /// Removes `metadata.managedFields` from the body.
     pub fn hide_managed_fields(&mut self) {
         if let Some(metadata) = self.body.get_mut("metadata").and_then(Value::as_object_mut) {

@@ -89,9 +89,11 @@ pub struct ReadQuery {
     pub dependents: Dependents,
     /// Further namespaces in which dependents are read, because apps of other clusters deliver into them.
     pub dependents_in: BTreeSet<String>,
-    /// True if all events are read in the namespaces in which dependents are read, and in those of
-    /// [`ReadQuery::objects`]. [`ReadQuery::evidence`] reads the events that it needs in any case.
+    /// True if all events are read in the namespaces in which dependents are read. [`ReadQuery::evidence`] reads the
+    /// events that it needs in any case.
     pub events: bool,
+    /// True if the events about those of [`ReadQuery::objects`] that exist are read, of at most 20 objects.
+    pub events_about: bool,
     /// True if the Leases, workloads of delivery tools and CustomResourceDefinitions are read that show if nodes and
     /// controllers are alive.
     pub liveness: bool,
@@ -172,6 +174,7 @@ impl Default for ReadQuery {
             dependents: Dependents::None,
             dependents_in: BTreeSet::new(),
             events: false,
+            events_about: false,
             liveness: false,
             owners: false,
             evidence: true,

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{
-    AppError, KindCatalog, NamedObject, Objects, ReadQuery, Resource, Snapshot, aliases, declared_each,
+    AppError, KindCatalog, NamedObject, Objects, ReadQuery, Resource, Scope, ScopeError, Snapshot, aliases,
+    declared_each,
 };
-use taffrail_object::{ObjectKey, ObjectKeyRef, Projection};
+use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::Presence;
 
 use super::{AskedClusters, AskedFleet, FleetFacts, QuestionError, SubjectName, View};
@@ -59,23 +60,36 @@ impl ObjectView {
         is_named && (self.clusters.is_empty() || self.clusters.iter().any(|own| own == cluster))
     }
 
-    /// Returns the row of an object with its status; `None` if the cluster does not have it, or it cannot be shown.
-    fn row(cluster: &dyn Objects, judged: &Resource) -> Option<ObjectRow> {
-        let Presence::Present(observed) = cluster.get(judged.key.as_ref().as_ref()) else { return None };
-        let body = serde_json::from_slice(&observed.object.to_json().ok()?).ok()?;
+    /// Returns the row of an object with its status; `None` if the cluster does not have it.
+    ///
+    /// # Errors
+    /// If the object is nested too deeply to be shown.
+    fn row(cluster: &dyn Objects, judged: &Resource) -> Result<Option<ObjectRow>, AppError> {
+        let Presence::Present(observed) = cluster.get(judged.key.as_ref().as_ref()) else { return Ok(None) };
+        let text = observed.object.to_json().ok();
+        let Some(body) = text.and_then(|text| serde_json::from_slice(&text).ok()) else {
+            let error = ScopeError {
+                scope: Scope::Object((*judged.key).clone()),
+                reason: "Malformed".to_owned(),
+                message: "the object is nested too deeply to be shown".to_owned(),
+            };
+            return Err(AppError { cluster: cluster.name().to_owned(), error });
+        };
+        let is_secret = judged.key.group.is_empty() && judged.key.kind == "Secret";
         let mut events: Vec<ObjectEvent> =
             cluster.events(&observed.object).iter().map(ObjectEvent::from).collect();
         events.sort_by_key(|event| event.last_seen);
         events.drain(..events.len().saturating_sub(ObjectView::MAX_EVENTS));
-        Some(ObjectRow {
+        Ok(Some(ObjectRow {
             cluster: cluster.name().to_owned(),
             object: (*judged.key).clone(),
             status: judged.status,
             message: judged.message.to_string(),
             events,
-            is_metadata: observed.projection == Projection::Metadata,
-            body,
-        })
+            is_metadata: is_secret || observed.projection == Projection::Metadata,
+            // A dump, and a hub for a cluster that does not answer, may have read more of a Secret.
+            body: if is_secret { ObjectRow::without_values(body) } else { body },
+        }))
     }
 
     /// Returns the keys of the objects of a cluster that the name means.
@@ -83,7 +97,16 @@ impl ObjectView {
         if let Some(key) = self.name.key() {
             return vec![key.clone()];
         }
-        let is_meant = |key: &ObjectKeyRef<'_>| self.name.is_object(*key, self.namespace.as_deref());
+        let namespace = self.namespace.as_deref();
+        let called = |key: &ObjectKeyRef<'_>| {
+            let (kind, name) = self.name.kind_and_name()?;
+            // Only discovery knows the plurals of custom kinds.
+            let served = cluster.kinds()?.get(&GroupKind::new(key.group, key.kind))?;
+            let is_there = key.namespace.is_empty() || namespace.is_none_or(|it| it == key.namespace);
+            Some(name == key.name && is_there && served.is_called(kind))
+        };
+        let is_meant =
+            |key: &ObjectKeyRef<'_>| self.name.is_object(*key, namespace) || called(key) == Some(true);
         let keys: BTreeSet<ObjectKey> =
             cluster.all().map(|it| it.key).filter(is_meant).map(ObjectKeyRef::to_owned).collect();
         keys.into_iter().collect()
@@ -109,6 +132,7 @@ impl ObjectView {
         };
         if !clusters.iter().any(|cluster| self.is_served(*cluster)) {
             let kind = match (self.name.key(), self.name.kind_and_name()) {
+                (Some(key), _) if key.group.is_empty() => key.kind.clone(),
                 (Some(key), _) => format!("{}.{}", key.kind, key.group),
                 (None, Some((kind, _))) => kind.to_owned(),
                 (None, None) => self.name.to_string(),
@@ -140,7 +164,7 @@ impl View for ObjectView {
             named: self.name.kind_and_name().filter(|_| self.all_namespaces).map(NamedObject::from),
             by_name: true,
             whole: true,
-            events: true,
+            events_about: true,
             ..ReadQuery::default()
         }
     }
@@ -170,9 +194,16 @@ impl View for ObjectView {
             .collect();
         for cluster in &asked {
             let judged = declared_each(*cluster, &self.keys(*cluster), &rules, fleet.now());
-            let resources = judged.apps.iter().flat_map(|app| &app.resources);
-            answer.items.extend(resources.filter_map(|resource| ObjectView::row(*cluster, resource)));
+            for resource in judged.apps.iter().flat_map(|app| &app.resources) {
+                match ObjectView::row(*cluster, resource) {
+                    Ok(row) => answer.items.extend(row),
+                    Err(error) => answer.errors.push(error),
+                }
+            }
             answer.errors.extend(judged.errors);
+        }
+        if asked.is_empty() {
+            return Err(QuestionError::NothingFound);
         }
         match answer.items.is_empty() && answer.errors.is_empty() {
             true => Err(self.not_found(&asked)),

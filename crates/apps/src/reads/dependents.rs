@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use taffrail_object::{GroupKind, ObjectKey};
+use taffrail_object::{GroupKind, ObjectKey, Projection};
+use taffrail_status::{ClusterState as _, Presence};
 
-use super::{Dependents, Plan, Read, body_of, list};
+use super::{Dependents, Plan, Read, Target, body_of, list};
 use crate::declaration::Declaration;
 use crate::delivery::Declarations;
 use crate::kinds::KindCatalog;
@@ -23,6 +24,9 @@ const DEPENDENT: [(&str, &str); 5] = [
 /// one list of all namespaces is made instead.
 const MAX_NAMESPACED_LISTS: usize = 10;
 
+/// The maximum number of objects about which events are listed one by one.
+const MAX_EVENTS_ABOUT: usize = 20;
+
 /// The maximum number of namespaces of the apps in which dependents are listed one by one if the query has a namespace.
 /// Beyond it, one list of all namespaces is made beside those of the first 200, because the user may be forbidden to
 /// list all.
@@ -31,8 +35,7 @@ const MAX_SCOPED_LISTS: usize = 200;
 impl Plan<'_> {
     /// Plans the lists of dependents, and of events if the query wants them, in the namespaces of the apps that
     /// [`ReadQuery::dependents`](super::ReadQuery::dependents) selects, and in `dependents_in`; beyond
-    /// [`MAX_NAMESPACED_LISTS`] or [`MAX_SCOPED_LISTS`] in all namespaces at once. Events are also listed in the
-    /// namespaces of the objects that the query names.
+    /// [`MAX_NAMESPACED_LISTS`] or [`MAX_SCOPED_LISTS`] in all namespaces at once.
     pub(super) fn dependents(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
         let own = dependent_namespaces(&self.asked.dependents, &self.apps(found));
         let others = self.asked.dependents_in.iter().map(String::as_str);
@@ -50,15 +53,9 @@ impl Plan<'_> {
                 }
             }
         };
-        let named = self.asked.objects.iter().map(|key| Some(&*key.namespace)).filter(|it| *it != Some(""));
-        let of_events: BTreeSet<Option<&str>> = match self.asked.events {
-            true => scopes.iter().copied().chain(named).collect(),
-            false => BTreeSet::new(),
-        };
-        let of_events: Vec<Option<&str>> = of_events.into_iter().collect();
-        let kinds = DEPENDENT.into_iter().map(|kind| (kind, &scopes)).chain([(("", "Event"), &of_events)]);
+        let events = [("", "Event")].into_iter().filter(|_| self.asked.events);
         let mut reads = Vec::new();
-        for ((group, kind), scopes) in kinds {
+        for (group, kind) in DEPENDENT.into_iter().chain(events) {
             let id = GroupKind::new(group, kind);
             let Some(served) = catalog.get(&id).filter(|served| served.is_listable()) else { continue };
             let projection = body_of(group, kind);
@@ -68,6 +65,25 @@ impl Plan<'_> {
             reads.extend(unread.map(read));
         }
         reads
+    }
+
+    /// Plans the lists of the events about each object of the query that exists, if the query wants them: for
+    /// cluster-scoped objects in the namespace `default`, where the API server keeps most of these.
+    pub(super) fn events_about(&self, catalog: &KindCatalog) -> Vec<Read> {
+        let id = GroupKind::new("", "Event");
+        let Some(served) = catalog.get(&id).filter(|it| self.asked.events_about && it.is_listable()) else {
+            return Vec::new();
+        };
+        let exists = |key: &&ObjectKey| matches!(self.snapshot.get(key.as_ref()), Presence::Present(_));
+        let read = |key: &ObjectKey| {
+            let namespace = if key.namespace.is_empty() { "default" } else { &*key.namespace };
+            let fields = format!("involvedObject.kind={},involvedObject.name={}", key.kind, key.name);
+            let target = Target::List { labels: None, fields: Some(fields) };
+            let is_read = self.snapshot.was_selected(&id, Some(namespace), &target, Projection::Full);
+            (!is_read)
+                .then(|| Read { target, ..list(served, Some(namespace.to_owned()), None, Projection::Full) })
+        };
+        self.asked.objects.iter().filter(exists).take(MAX_EVENTS_ABOUT).filter_map(read).collect()
     }
 }
 

@@ -162,6 +162,7 @@ pub fn plan_watches(
             }
             _ => {
                 let mut reads = plan.dependents(catalog, &found);
+                reads.extend(plan.events_about(catalog));
                 reads.extend(plan.liveness(catalog, &found));
                 reads.extend(plan.owners(catalog));
                 reads

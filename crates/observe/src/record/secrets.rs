@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use taffrail_cluster::copy_members;
 use taffrail_object::json::{self, DocumentBuilder, Kind, OwnedDocument};
-use taffrail_object::{LAST_APPLIED, Object, yaml};
+use taffrail_object::{LAST_APPLIED, Object, may_show_annotation, yaml};
 
 /// Prefix of the names of Secrets that contain a Helm release.
 const HELM: &str = "sh.helm.release.v1.";
@@ -21,19 +21,12 @@ const MAX_REVISIONS: usize = 2;
 /// Annotations with which tools keep a copy of the whole object, including Secret values.
 const COPIES: [&str; 2] = [LAST_APPLIED, "kapp.k14s.io/original"];
 
-/// Annotations of Secrets that are kept because they name the owner. Any other may contain a value.
-const KEPT: [&str; 3] =
-    ["argocd.argoproj.io/tracking-id", "config.k8s.io/owning-inventory", "configsync.gke.io/manager"];
-
-/// Prefixes of further annotations of Secrets that are kept.
-const KEPT_STARTS: [&str; 3] = ["meta.helm.sh/", "taffrail.dev/", "kustomize.toolkit.fluxcd.io/"];
-
 /// Returns the JSON of an object for a dump: without embedded copies, and for a Secret without managedFields and
 /// without annotations that may contain a value.
 pub(super) fn without_copies(object: &Object<'_>) -> Vec<u8> {
     let is_secret = object.group().is_empty() && object.kind() == "Secret";
     let is_kept = |name: &str| match is_secret {
-        true => KEPT.contains(&name) || KEPT_STARTS.iter().any(|start| name.starts_with(start)),
+        true => may_show_annotation(name),
         false => !COPIES.contains(&name),
     };
     let annotations = |key: &str, value: json::Value<'_>, to: &mut Vec<u8>| {

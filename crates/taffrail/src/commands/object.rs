@@ -120,7 +120,11 @@ fn yaml(rows: &[ObjectRow], several: bool, console: &Console) -> io::Result<()> 
             say!(out, "# cluster {}", printable(&row.cluster))?;
         }
         if row.is_metadata {
-            say!(out, "# the metadata alone: Taffrail does not read the values of a Secret")?;
+            let why = match (&*row.object.group, &*row.object.kind) {
+                ("", "Secret") => "Taffrail shows no values of a Secret",
+                _ => "no more is known while the cluster does not answer",
+            };
+            say!(out, "# the metadata alone: {}", why)?;
         }
         get::yaml(&mut out, &row.body)?;
     }

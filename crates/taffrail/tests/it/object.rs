@@ -7,7 +7,8 @@ use super::served::Served;
 use super::{Answer, command, taffrail};
 
 fn secret() -> Value {
-    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "door", "namespace": "shop"},
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "door", "namespace": "shop",
+        "annotations": {"kapp.k14s.io/original": "{\"data\":{\"password\":\"aHVudGVyMg==\"}}", "meta.helm.sh/release-name": "door"}},
         "data": {"password": "aHVudGVyMg=="}})
 }
 
@@ -80,11 +81,35 @@ fn of_a_secret_only_the_metadata_is_read() {
     }
     let yaml = served.ask(&["object", "secret/door", "-n", "shop", "--cluster", "one"]).stdout;
     assert!(
-        yaml.starts_with(
-            "# cluster one\n# the metadata alone: Taffrail does not read the values of a Secret\n"
-        ),
+        yaml.starts_with("# cluster one\n# the metadata alone: Taffrail shows no values of a Secret\n"),
         "{yaml}"
     );
+}
+
+#[test]
+fn of_a_secret_in_a_dump_only_the_metadata_is_printed() {
+    let text = serde_json::to_string(&secret()).unwrap();
+    for form in [&[][..], &["-o", "json"], &["--show-managed-fields"]] {
+        let answer = taffrail(&[&["object", "secret/door", "--from", "-"][..], form].concat(), &text);
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        assert!(answer.stdout.contains("meta.helm.sh/release-name"), "{}", answer.stdout);
+        assert!(!answer.stdout.contains("aHVudGVyMg"), "{}", answer.stdout);
+    }
+}
+
+#[test]
+fn events_about_an_object_of_the_cluster_are_read_too() {
+    let served = Served::start(&["one"], |_, cluster| {
+        cluster.apply(namespace("default")).unwrap();
+        cluster.apply(namespace("shop")).unwrap();
+        let mut event = event("shop", "Warning", "the namespace is stuck");
+        event["metadata"]["namespace"] = json!("default");
+        event["involvedObject"] = json!({"kind": "Namespace", "name": "shop"});
+        cluster.apply(event).unwrap();
+    });
+    let told = served.ask(&["object", "ns/shop", "-o", "json"]);
+    let told: Value = serde_json::from_str(&told.stdout).unwrap();
+    assert_eq!(told["items"][0]["events"][0]["message"], "the namespace is stuck", "{told}");
 }
 
 #[test]
