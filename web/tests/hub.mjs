@@ -69,3 +69,17 @@ export async function startFleet(seed = 1) {
   }
   return { token, hub, startHub, stop };
 }
+
+/** Waits until `check` returns something. */
+export async function until(check, what, millis = 60_000) {
+  const end = Date.now() + millis;
+  for (;;) {
+    const found = await check();
+    if (found) return found;
+    if (Date.now() > end) throw new Error(`not within ${millis} ms: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
+
+/** The full name of an app, as addresses have it. */
+export const refOf = (row) => [row.cluster, row.delivery, row.namespace || "-", row.name].join("/");

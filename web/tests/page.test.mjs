@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import * as fleets from "./hub.mjs";
+import { refOf, until } from "./hub.mjs";
 import { launch, missing, PICTURES, violations, watchedPage } from "./browser.mjs";
 
 const why = fleets.missing() ?? missing();
@@ -12,20 +13,7 @@ const skip = why ?? false;
 
 let fleet, browser, bad;
 const ask = (path) => fetch(`${fleet.hub}/api/v1/${path}`, { headers: { authorization: `Bearer ${fleet.token}` } }).then((answer) => answer.json());
-const refOf = (row) => [row.cluster, row.delivery, row.namespace || "-", row.name].join("/");
-
 const objectOf = ({ cluster, worst }) => [cluster, worst.group, worst.kind, worst.namespace, worst.name].join("/");
-
-/** Waits until `check` returns something. */
-async function until(check, what, millis = 60_000) {
-  const end = Date.now() + millis;
-  for (;;) {
-    const found = await check();
-    if (found) return found;
-    if (Date.now() > end) throw new Error(`not within ${millis} ms: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-}
 
 const failing = () => until(async () => (await ask("apps?status=Failed&limit=10")).items?.find((row) => row.worst), "an app that fails", 300_000);
 
@@ -495,7 +483,7 @@ test("hostile text stays text", { skip }, async () => {
 });
 
 test("a million rows cost what a screen of them costs", { skip }, async () => {
-  const { page, context, faults } = await open("/clusters");
+  const { page, context, faults } = await watchedPage(browser);
   const [row] = (await ask("apps?limit=1")).items;
   await page.route("**/api/v1/apps?*", async (route) => {
     const url = new URL(route.request().url());
@@ -504,8 +492,9 @@ test("a million rows cost what a screen of them costs", { skip }, async () => {
     const items = Array.from({ length: 100 }, (_, index) => ({ ...row, name: `app-${from + index}` }));
     await route.fulfill({ json: { kind: "AppList", items, errors: [], missing: [], clusters: 12, state: "complete", total: 1_000_000, next: String(from + 100), asOf: new Date().toISOString() } });
   });
-  await page.keyboard.press("g");
-  await page.keyboard.press("p");
+  // The stream would tell of the true fleet.
+  await page.route("**/api/v1/stream?*", (route) => route.abort());
+  await page.goto(`${fleet.hub}/apps#${fleet.token}`);
   await page.waitForSelector("[role=row][data-index]");
   for (let n = 0; n < 12; n++) {
     await page.locator(".grid").evaluate((grid) => { grid.scrollTop = grid.scrollHeight; });
@@ -515,7 +504,7 @@ test("a million rows cost what a screen of them costs", { skip }, async () => {
   assert.equal(await page.locator("[role=grid]").getAttribute("aria-rowcount"), "1000001");
   assert.match(await page.locator(".grid-end").textContent(), /of 1,000,000 apps read/);
   await context.close();
-  assert.deepEqual(faults, []);
+  assert.deepEqual(faults.filter((one) => !/ERR_FAILED/.test(one)), []);
 });
 
 test("values follow the fleet without a reload", { skip }, async () => {

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { launch, missing, PICTURES, watchedPage } from "./browser.mjs";
 import * as fleets from "./hub.mjs";
+import { refOf, until } from "./hub.mjs";
 
 const why = fleets.missing() ?? missing();
 if (why && process.env.CI === "true") throw new Error(why);
@@ -26,18 +27,6 @@ for (let seed = 1; seed <= SEEDS; seed++) {
     }
   });
 }
-
-async function until(check, what, millis = 120_000) {
-  const end = Date.now() + millis;
-  for (;;) {
-    const found = await check();
-    if (found) return found;
-    if (Date.now() > end) throw new Error(`not within ${millis} ms: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
-}
-
-const refOf = (row) => [row.cluster, row.delivery, row.namespace || "-", row.name].join("/");
 
 async function tasks(t, { url, token }) {
   const headers = { authorization: `Bearer ${token}` };

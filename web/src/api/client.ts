@@ -89,6 +89,8 @@ export interface LogText {
   /** The time at which it was written, as the server tells it; empty if it does not. */
   at: string;
   text: string;
+  /** True if lines before it were not read. */
+  isAfterGap?: boolean;
 }
 
 function logText(line: string): LogText {

@@ -1399,7 +1399,7 @@ export type ObjectRow = {
   cluster: string;
   /** The events about the object that occurred last, at most 100; the newest last. */
   events?: ObjectEvent[];
-  /** True if `body` has the metadata alone: Taffrail does not read the values of a Secret. */
+  /** True if `body` has the metadata alone: that of a Secret, whose values are never shown, or of an object of which no more is known while its cluster does not answer. */
   isMetadata?: boolean;
   /** The message of the status, for people. */
   message?: string;

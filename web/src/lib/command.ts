@@ -7,6 +7,11 @@ const SAFE = /^[\w@%+=:,./-]+$/;
 /** Quotes an argument for a POSIX shell. */
 export const quote = (text: string) => (SAFE.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
+const HOSTILE = /[\p{C}\u2028\u2029]/u;
+
+/** True if no word could be taken for an option, and none has a character that acts in a terminal or deceives the eye. */
+export const isPlain = (...names: string[]) => names.every((name) => !name.startsWith("-") && !HOSTILE.test(name));
+
 const hubFlag = () => ["--hub", location.origin];
 
 export function command(...parts: (string | undefined)[]): string {

@@ -19,7 +19,7 @@ test("of a large tree what is not well is drawn first, and the rest is counted",
   expect(drawing.nodes).toHaveLength(10);
   expect(names(drawing)).toEqual(expect.arrayContaining(["a", "bad", "cause"]));
   expect(drawing.all).toBe(203);
-  expect(drawing.nodes.reduce((sum, one) => sum + one.hidden, 10)).toBe(203);
+  expect(drawing.nodes.reduce((sum, one) => sum + one.hidden, drawing.shown)).toBe(203);
 });
 
 test("the path to the cause goes by the worst", () => {
@@ -39,4 +39,10 @@ test("12,000 objects are chosen and placed at once", () => {
   const drawing = drawingOf(root, 500, false);
   expect(drawing.nodes).toHaveLength(500);
   expect(drawing.all).toBe(1 + 120 * 100);
+});
+
+test("the cause is drawn however many others are not well", () => {
+  const many = Array.from({ length: 600 }, (_, index) => node(`p${index}`, "InProgress"));
+  const drawing = drawingOf(node("a", "Failed", node("slow", "InProgress", ...many), node("bad", "Failed", node("cause", "Failed"))), 500, false);
+  expect(names(drawing)).toContain("cause");
 });

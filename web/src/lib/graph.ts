@@ -20,7 +20,8 @@ export interface Drawing {
   nodes: Placed[];
   rows: number;
   depth: number;
-  /** The number of nodes of the whole tree. */
+  /** The number of objects that the drawn nodes stand for, and of the whole tree. */
+  shown: number;
   all: number;
 }
 
@@ -40,7 +41,7 @@ function pathToCause(root: TreeNode): Set<TreeNode> {
 
 /** Chooses at most `most` nodes: what is not well with all above it, then the others by their depth. */
 function choose(root: TreeNode, most: number, isUnwellOnly: boolean): Set<TreeNode> {
-  const chosen = new Set<TreeNode>([root]);
+  const chosen = new Set<TreeNode>([root, ...pathToCause(root)]);
   const unwell = (node: TreeNode) => {
     for (const child of node.children) {
       if (chosen.size >= most) return;
@@ -76,5 +77,6 @@ export function drawingOf(root: TreeNode, most: number, isUnwellOnly: boolean): 
     return placed;
   }
   place(root, -1, 0);
-  return { nodes, rows, depth: deepest + 1, all: sizeOf(root) };
+  const shown = nodes.reduce((sum, { node }) => sum + (node.folded?.count ?? 1), 0);
+  return { nodes, rows, depth: deepest + 1, shown, all: sizeOf(root) };
 }

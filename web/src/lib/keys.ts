@@ -38,7 +38,7 @@ function onKey(event: KeyboardEvent) {
   if (singleKeys() === "off" && event.key.length === 1) return;
   // Within an open dialog only the dialog's own keys act.
   if (document.querySelector("dialog[open]")) return;
-  if (event.key === "Enter" && event.target instanceof Element && event.target.closest("a, button, summary")) return;
+  if ((event.key === "Enter" || event.key === " ") && event.target instanceof Element && event.target.closest("a, button, summary")) return;
   const pressed = prefix && Date.now() - prefixAt < PREFIX_FOR ? `${prefix} ${event.key}` : event.key;
   prefix = "";
   const all = groups().flatMap((group) => group.keys).reverse();

@@ -21,6 +21,13 @@ test("a log that is not read this time stays, and a new one is added", () => {
   expect(texts(merge)).toEqual([["one"], ["two"]]);
 });
 
+test("lines that were not read leave a mark", () => {
+  const known = [log("a", [at("01"), "one"])];
+  const many = Array.from({ length: 1000 }, (_, index): [string, string] => [`2026-01-01T00:01:00.${String(index).padStart(9, "0")}Z`, `line ${index}`]);
+  expect(merged(known, [log("a", ...many)])[0]?.lines[1]).toMatchObject({ text: "line 0", isAfterGap: true });
+  expect(merged(known, [log("a", ...many.slice(0, 10))])[0]?.lines[1]?.isAfterGap).toBeUndefined();
+});
+
 test("a log without news stays the same object, so that nothing is drawn again", () => {
   const known = [log("a", [at("01"), "one"])];
   expect(merged(known, [log("a", [at("01"), "one"])])[0]).toBe(known[0]);

@@ -1,8 +1,12 @@
 // Adds to logs what a later reading brought, of which a part may be known.
 import type { ContainerLog, LogText } from "../api/client";
 
-/** Lines that are kept of each log. */
-const MOST = 5000;
+/** Lines that are kept of each log, and logs of containers that are kept, those that were not read last included. */
+const MOST = 2000;
+const MOST_LOGS = 40;
+
+/** The number of lines from which on a reading may have left out some. */
+const FULL = 1000;
 
 const nameOf = ({ subject: { pod, container } }: ContainerLog) => `${pod}/${container}`;
 
@@ -16,11 +20,15 @@ function following(known: LogText[], newer: LogText[]): LogText[] {
   const time = stamp(last);
   const same = known.filter((line) => stamp(line) === time).length;
   let seen = 0;
-  return newer.filter((line) => {
+  const added = newer.filter((line) => {
     const own = stamp(line);
     if (own === time) return ++seen > same;
     return own > time;
   });
+  const [first] = added;
+  // A reading overlaps what is known, unless more was written than it brings.
+  const isGap = first && !newer.some((line) => stamp(line) <= time) && newer.length >= FULL;
+  return isGap ? [{ ...first, isAfterGap: true }, ...added.slice(1)] : added;
 }
 
 /** Returns the logs of `known` with the further lines of `newer`, and after them those of new containers. */
@@ -33,5 +41,5 @@ export function merged(known: ContainerLog[], newer: ContainerLog[]): ContainerL
     if (now && !lines.length && now.failure === log.failure) return log;
     return now ? { ...log, subject: now.subject, failure: now.failure, lines: [...log.lines, ...lines].slice(-MOST) } : log;
   });
-  return [...grown, ...all.values()];
+  return [...grown, ...all.values()].slice(-MOST_LOGS);
 }

@@ -10,7 +10,8 @@ const read = (): Place => ({ path: decodePath(location.pathname), query: new URL
 
 function decodePath(path: string): string {
   try {
-    return decodeURI(path);
+    // Names of some objects have these, which `decodeURI` leaves as they are.
+    return decodeURI(path).replaceAll("%23", "#").replaceAll("%3F", "?");
   } catch {
     return path;
   }
@@ -47,7 +48,7 @@ export function withQuery(changes: Changes, path = place().path, from = place().
   }
   // Commas and slashes may stand in a query, and addresses are read by people.
   const text = search.toString().replaceAll("%2C", ",").replaceAll("%2F", "/").replaceAll("%21", "!");
-  return encodeURI(path) + (text ? `?${text}` : "");
+  return encodeURI(path).replaceAll("#", "%23").replaceAll("?", "%3F") + (text ? `?${text}` : "");
 }
 
 export const param = (name: string) => place().query.get(name) ?? undefined;

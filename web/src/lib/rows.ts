@@ -1,4 +1,4 @@
-// Moves the focus through the rows of views that are no grid: entries, members, steps, results.
+// Moves the focus through rows outside of grids: entries, members, steps, results.
 const ROWS = ".entry-main, .member, .change, .result, .step a.object-link, .log-row a.object-link, .tree-row, .graph-node";
 
 /** Focuses the row `step` after the one that has the focus; the first one if none has. */

@@ -3,18 +3,23 @@ import { createSignal } from "solid-js";
 
 export function createSelection<R>(idOf: (row: R) => string) {
   const [chosen, setChosen] = createSignal<ReadonlyMap<string, R>>(new Map());
-  /** The index from which a range is chosen. */
-  let anchor = 0;
+  /** The row from which a range is chosen. */
+  let anchor: string | undefined;
   return {
     chosen,
     has: (row: R | undefined) => row !== undefined && chosen().has(idOf(row)),
-    clear: () => setChosen(new Map()),
+    clear: () => {
+      anchor = undefined;
+      setChosen(new Map());
+    },
     set: (rows: R[]) => setChosen(new Map(rows.map((row) => [idOf(row), row]))),
     /** Chooses the row at `index` or leaves it, or with `isRange` chooses all from the one before. */
     toggle(index: number, isRange: boolean, at: (index: number) => R | undefined) {
       const next = new Map(chosen());
       if (isRange) {
-        for (let one = Math.min(anchor, index); one <= Math.max(anchor, index); one++) {
+        let from = index;
+        for (let one = 0, row = at(0); row; row = at(++one)) if (idOf(row) === anchor) from = one;
+        for (let one = Math.min(from, index); one <= Math.max(from, index); one++) {
           const row = at(one);
           if (row) next.set(idOf(row), row);
         }
@@ -22,7 +27,7 @@ export function createSelection<R>(idOf: (row: R) => string) {
         const row = at(index);
         if (!row) return;
         if (!next.delete(idOf(row))) next.set(idOf(row), row);
-        anchor = index;
+        anchor = idOf(row);
       }
       setChosen(next);
     },

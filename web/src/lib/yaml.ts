@@ -14,7 +14,7 @@ export interface YamlLine {
 
 /** A text that YAML reads as it stands, and not as a number, a truth, a date or nothing. */
 const PLAIN = /^(?![-?:,[\]{}#&*!|>'"%@`\s~=<])[^\p{C}\u2028\u2029\ufeff]*$/u;
-const AMBIGUOUS = /^(y|n|yes|no|on|off|true|false|null|[-+]?[.\d][\d._,:eExXoOa-fA-F+-]*([TZ ].*)?)$/i;
+const AMBIGUOUS = /^(y|n|yes|no|on|off|true|false|null|[-+]?\.(inf|nan)|[-+]?[.\d][\d._,:eExXoOa-fA-F+-]*([TZ ].*)?)$/i;
 /** A text of several lines that a block keeps as it is. */
 const BLOCK = /^(?!\s)[^\p{C}\u2028\u2029\ufeff]*(\n[^\p{C}\u2028\u2029\ufeff]*)+$/u;
 
@@ -38,7 +38,7 @@ export function yamlLines(value: unknown, isFolded: (path: string) => boolean): 
   /** Adds a value whose key begins at the column `indent`, after the dash of a list if it is the first of an entry. */
   function put(value: unknown, path: string, indent: number, key: string, dash = "") {
     const line = (text: string, entries?: number) => add(path, indent - dash.length, dash + key, text, entries);
-    if (typeof value === "string" && BLOCK.test(value) && !/[^\S\n]+\n|\n\n$/.test(value)) {
+    if (typeof value === "string" && BLOCK.test(value) && !/[^\S\n]\n|[^\S\n]$|\n\n$/.test(value)) {
       const isEnded = value.endsWith("\n");
       line(isEnded ? "|" : "|-");
       for (const text of (isEnded ? value.slice(0, -1) : value).split("\n")) add(path, text ? indent + 2 : 0, "", text);

@@ -1,4 +1,5 @@
 import { createSignal, Show } from "solid-js";
+import { plain } from "../lib/text";
 import { Icon } from "./Icon";
 
 /** A button that copies a text; with `shown` the text, a command, stands beside it. A long text is a function. */
@@ -18,7 +19,7 @@ export function Copy(props: { text: string | (() => string); label: string; show
   return (
     <button type="button" class={props.shown ? "command" : text() === undefined ? "button" : "icon-button"} title={text() ?? props.label} aria-label={text() === undefined ? undefined : `${props.label}: ${text()}`}
       data-copy={props.isMain ? "main" : undefined} onClick={copy}>
-      <Show when={props.shown}><code class="clip">{text()}</code></Show>
+      <Show when={props.shown}><code class="clip">{plain(text() ?? "")}</code></Show>
       <Show when={text() === undefined}>{props.label}</Show>
       <Icon name={isDone() ? "check" : "copy"} size={14} />
       <span class="reader" role="status">{isDone() ? "Copied" : ""}</span>

@@ -87,7 +87,7 @@ export function Grid(props: Props) {
   useKeys(props.label, [
     { keys: "j", what: "Next row", act: () => (isBehind() ? moveRow(1) : move(isEntered ? active() + 1 : active())) },
     { keys: "k", what: "Previous row", act: () => (isBehind() ? moveRow(-1) : move(active() - 1)) },
-    ...(props.choice ? [{ keys: " ", what: "Choose the row", act: () => choose(active(), false) }] : []),
+    ...(props.choice ? [{ keys: " ", what: "Choose the row", act: () => isBehind() || choose(active(), false) }] : []),
     { keys: "Enter", what: "Open the row", act: () => props.count && props.open(active()) },
   ]);
   function onKeyDown(event: KeyboardEvent) {

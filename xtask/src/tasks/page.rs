@@ -20,13 +20,13 @@ pub(crate) struct Page {
     pub(crate) seeds: u32,
 }
 
-/// Where Debian installs Chromium; the variable `CHROMIUM` names another one.
+/// The path at which Debian installs Chromium; the variable `CHROMIUM` names another one.
 const CHROMIUM: &str = "/usr/bin/chromium";
 
 impl Page {
     pub(crate) fn run(self) -> Result<()> {
         if let Some(why) = missing() {
-            // Where nobody reads what was skipped, that is a failure.
+            // Nobody reads there what was skipped.
             if std::env::var("CI").is_ok_and(|value| value == "true") {
                 bail!("cannot test the page: {why}");
             }

@@ -64,7 +64,7 @@ impl ObjectView {
     ///
     /// # Errors
     /// If the object is nested too deeply to be shown.
-    fn row(cluster: &dyn Objects, judged: &Resource) -> Result<Option<ObjectRow>, AppError> {
+    fn row(cluster: &dyn Objects, judged: &Resource) -> Result<Option<ObjectRow>, Box<AppError>> {
         let Presence::Present(observed) = cluster.get(judged.key.as_ref().as_ref()) else { return Ok(None) };
         let text = observed.object.to_json().ok();
         let Some(body) = text.and_then(|text| serde_json::from_slice(&text).ok()) else {
@@ -73,7 +73,7 @@ impl ObjectView {
                 reason: "Malformed".to_owned(),
                 message: "the object is nested too deeply to be shown".to_owned(),
             };
-            return Err(AppError { cluster: cluster.name().to_owned(), error });
+            return Err(Box::new(AppError { cluster: cluster.name().to_owned(), error }));
         };
         let is_secret = judged.key.group.is_empty() && judged.key.kind == "Secret";
         let mut events: Vec<ObjectEvent> =
@@ -197,7 +197,7 @@ impl View for ObjectView {
             for resource in judged.apps.iter().flat_map(|app| &app.resources) {
                 match ObjectView::row(*cluster, resource) {
                     Ok(row) => answer.items.extend(row),
-                    Err(error) => answer.errors.push(error),
+                    Err(error) => answer.errors.push(*error),
                 }
             }
             answer.errors.extend(judged.errors);

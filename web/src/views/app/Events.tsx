@@ -29,7 +29,7 @@ export default function Events(props: { app: AppRef }) {
                 <li class="log-row">
                   <span class="muted log-when"><Age since={event.lastSeen} /></span>
                   <div>
-                    <p class="step-head"><span class="strong">{event.reason}</span> <span class="muted">{event.object.kind}</span> <a class="object-link" href={objectHref({ cluster: props.app.cluster, object: event.object })}><Name value={event.object.name} /></a>
+                    <p class="step-head"><span class="strong">{event.reason}</span> <span class="muted">{event.object.kind}</span> <a class="object-link" href={objectHref({ cluster: "cluster" in event ? event.cluster : props.app.cluster, object: event.object })}><Name value={event.object.name} /></a>
                       <Show when={event.count > 1}><span class="tag">{number(event.count)} times</span></Show>
                       <Show when={event.isGone}><span class="tag">object is gone</span></Show></p>
                     <p><Text value={event.message} /></p>

@@ -1,6 +1,6 @@
 // The objects of an app as a graph from left to right. The tab Objects has the same as a tree table.
-import { createMemo, createSignal, For, Show } from "solid-js";
-import { type AppRef } from "../../api/client";
+import { createEffect, createMemo, createSignal, For, Index, Show } from "solid-js";
+import type { AppRef } from "../../api/client";
 import { drawingOf, type Placed } from "../../lib/graph";
 import { kindOf, nameOf, objectOf, toldOf } from "../../lib/nodes";
 import { objectHref } from "../../lib/objects";
@@ -34,6 +34,8 @@ export default function Graph(props: { app: AppRef }) {
     return root && drawingOf(root, MOST, onlyUnwell());
   });
   let board!: HTMLDivElement;
+  // A node that is left out now has the keys no longer.
+  createEffect(() => { if (active() >= (drawing()?.nodes.length ?? 1)) setActive(0); });
 
   const parentOf = (placed: Placed) => drawing()?.nodes[placed.parent];
   const edge = (placed: Placed) => {
@@ -84,7 +86,7 @@ export default function Graph(props: { app: AppRef }) {
       <div class="log-tools">
         <label class="check"><input type="checkbox" checked={onlyUnwell()} onChange={(event) => setOnlyUnwell(event.currentTarget.checked)} /> Only what is not well</label>
         <span class="grow" />
-        <Show when={drawing()}>{(data) => <span class="muted">{data().nodes.length < data().all ? `${number(data().nodes.length)} of ${count(data().all, "object")}` : count(data().all, "object")}</span>}</Show>
+        <Show when={drawing()}>{(data) => <span class="muted">{data().shown < data().all ? `${number(data().shown)} of ${count(data().all, "object")}` : count(data().all, "object")}</span>}</Show>
         <span class="zoom">
           <button type="button" class="button" aria-label="Smaller" disabled={!nextZoom(-1)} onClick={() => setZoom((was) => nextZoom(-1) ?? was)}>−</button>
           <button type="button" class="button" aria-label="Larger" disabled={!nextZoom(1)} onClick={() => setZoom((was) => nextZoom(1) ?? was)}>+</button>
@@ -99,20 +101,20 @@ export default function Graph(props: { app: AppRef }) {
                 <svg class="graph-edges" aria-hidden="true" width={data().depth * (BOX.width + BOX.right)} height={data().rows * (BOX.height + BOX.below)}>
                   <For each={data().nodes}>{(placed) => <path d={edge(placed)} data-path={placed.isOnPath && !!parentOf(placed)?.isOnPath} />}</For>
                 </svg>
-                <For each={data().nodes}>
+                <Index each={data().nodes}>
                   {(placed, index) => (
-                    <a class="graph-node" href={href(placed)} data-node={index()} data-path={placed.isOnPath} tabIndex={index() === active() ? 0 : -1} title={label(placed)}
-                      style={{ left: `${left(placed)}px`, top: `${top(placed)}px`, width: `${BOX.width}px`, height: `${BOX.height}px` }} onFocus={() => setActive(index())}>
-                      <Glyph status={placed.node.effective} />
+                    <a class="graph-node" href={href(placed())} data-node={index} data-path={placed().isOnPath} role={href(placed()) ? undefined : "link"} aria-disabled={href(placed()) ? undefined : true} tabIndex={index === active() ? 0 : -1} title={label(placed())}
+                      style={{ left: `${left(placed())}px`, top: `${top(placed())}px`, width: `${BOX.width}px`, height: `${BOX.height}px` }} onFocus={() => setActive(index)}>
+                      <Glyph status={placed().node.effective} />
                       <span class="graph-text">
-                        <span class="graph-kind muted">{kindOf(placed.node) || "App"}<Show when={placed.node.created}> · <Age since={placed.node.created} /></Show></span>
-                        <Show when={placed.node.folded} fallback={<Name value={nameOf(placed.node)} class="strong" />}>{(folded) => <span>{number(folded().count)} more</span>}</Show>
+                        <span class="graph-kind muted">{kindOf(placed().node) || "App"}<Show when={placed().node.created}> · <Age since={placed().node.created} /></Show></span>
+                        <Show when={placed().node.folded} fallback={<Name value={nameOf(placed().node)} class="strong" />}>{(folded) => <span>{number(folded().count)} more</span>}</Show>
                       </span>
-                      <span class="reader">, {statusWord(placed.node.effective)} {plain(toldOf(placed.node))}</span>
-                      <Show when={placed.hidden}><span class="tag">+{number(placed.hidden)}</span></Show>
+                      <span class="reader">, {statusWord(placed().node.effective)} {plain(toldOf(placed().node))}</span>
+                      <Show when={placed().hidden}><span class="tag">+{number(placed().hidden)}</span></Show>
                     </a>
                   )}
-                </For>
+                </Index>
               </div>
             </div>
           </div>

@@ -11,7 +11,7 @@ import { Name, Text } from "../../parts/Text";
 export default function Logs(props: { name: string; cluster: string }) {
   const isPrevious = () => param("previous") === "1";
   const isFollowed = () => !isPrevious() && param("follow") !== "0";
-  const { answer, again, logs, failure } = createLogs(() => ({ what: props.name, cluster: props.cluster, previous: isPrevious() }), isFollowed);
+  const { logs, leftOut, error, again } = createLogs(() => ({ what: props.name, cluster: props.cluster, previous: isPrevious() }), isFollowed);
   const toggle = (name: string, value: string | undefined) => go(withQuery({ [name]: value }), { replace: true });
   return (
     <>
@@ -20,8 +20,8 @@ export default function Logs(props: { name: string; cluster: string }) {
         <label class="check"><input type="checkbox" checked={isPrevious()} onChange={(event) => toggle("previous", event.currentTarget.checked ? "1" : undefined)} /> Previous run</label>
         <Show when={!isFollowed()} fallback={<span class="muted">read again every 2 s</span>}><button type="button" class="button" onClick={again}>Read again</button></Show>
       </div>
-      <ErrorNote error={answer.error ?? failure()} what="Logs" retry={again} />
-      <Show when={logs()} fallback={<Show when={!answer.error}><Loading what={`${props.cluster}, which is asked for logs`} rows={4} /></Show>}>
+      <ErrorNote error={error()} what="Logs" retry={again} />
+      <Show when={logs()} fallback={<Show when={!error()}><Loading what={`${props.cluster}, which is asked for logs`} rows={4} /></Show>}>
         <Index each={logs()} fallback={<p class="muted">No container of it has a log.</p>}>
           {(log) => (
             <section class="container-log">
@@ -33,7 +33,7 @@ export default function Logs(props: { name: string; cluster: string }) {
             </section>
           )}
         </Index>
-        <Show when={answer.data?.leftOut}>{(well) => <p class="muted grid-end">{count(well(), "well container")} left out.</p>}</Show>
+        <Show when={leftOut()}>{(well) => <p class="muted grid-end">{count(well(), "well container")} left out.</p>}</Show>
       </Show>
     </>
   );
@@ -46,9 +46,10 @@ function Lines(props: { log: ContainerLog }) {
   const isAtEnd = () => box.scrollTop + box.clientHeight >= box.scrollHeight - 4;
   const toEnd = () => { box.scrollTop = box.scrollHeight; setUnseen(0); };
   let wasAtEnd = true;
-  createEffect(on(() => props.log.lines.length, (length, before) => {
-    if (wasAtEnd) toEnd();
-    else setUnseen((n) => n + Math.max(0, length - (before ?? 0)));
+  createEffect(on(() => props.log.lines, (lines, before) => {
+    if (wasAtEnd) return toEnd();
+    const last = before?.at(-1);
+    setUnseen((n) => n + (last ? lines.length - 1 - lines.lastIndexOf(last) : lines.length));
   }));
   function onScroll() {
     wasAtEnd = isAtEnd();
@@ -57,7 +58,7 @@ function Lines(props: { log: ContainerLog }) {
   return (
     <>
       <div class="log-lines mono" ref={box} tabIndex={0} role="group" aria-label={`Log of ${props.log.subject.container} in ${props.log.subject.pod}`} onScroll={onScroll}>
-        <For each={props.log.lines}>{(line) => <div title={line.at ? exact(line.at) : undefined}><Text value={line.text} /></div>}</For>
+        <For each={props.log.lines}>{(line) => <div data-gap={line.isAfterGap} title={line.at ? exact(line.at) : undefined}><Text value={line.text} /></div>}</For>
       </div>
       <Show when={unseen()}>{(n) => <p><button type="button" class="button" onClick={toEnd}>{count(n(), "new line")} below</button></p>}</Show>
     </>

@@ -66,7 +66,7 @@ export function AppTable(props: { filters: Filters; sort: string; refuse: (name:
           row={(index) => <Show when={at(index)}>{(row) => <Row row={row()} href={href(row())} />}</Show>} />
       </Show>
       <Show when={selection.chosen().size}>
-        <Chosen rows={[...selection.chosen().values()]} question={question()} total={total()} set={selection.set} clear={selection.clear} />
+        <Chosen rows={[...selection.chosen()].map(([id, row]) => list.rows[id] ?? row)} question={question()} total={total()} set={selection.set} clear={selection.clear} />
       </Show>
       <ListFoot state={list.cover()?.state} missing={list.cover()?.missing} omitted={list.cover()?.missingOmitted}>
         <Show when={total() > list.order().length}>

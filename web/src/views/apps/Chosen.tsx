@@ -1,5 +1,5 @@
 // What can be done to the rows that are chosen; it floats, since rows must not move because others were chosen.
-import { createSignal, lazy, Show, Suspense } from "solid-js";
+import { createSignal, lazy, onCleanup, Show, Suspense } from "solid-js";
 import { hub, type Params } from "../../api/client";
 import type { AppRow } from "../../api/types";
 import { useKeys } from "../../lib/keys";
@@ -15,11 +15,16 @@ const MOST = 500;
 export function Chosen(props: { rows: AppRow[]; question: Params; total: number; set: (rows: AppRow[]) => void; clear: () => void }) {
   const [verb, setVerb] = createSignal<VerbName>();
   const [failure, setFailure] = createSignal("");
+  let isGone = false;
+  onCleanup(() => { isGone = true; });
   const isEach = () => props.rows.length >= Math.min(props.total, MOST);
   async function all() {
     setFailure("");
+    const asked = JSON.stringify(props.question);
     try {
-      props.set((await hub.apps({ ...props.question, limit: MOST })).items);
+      const { items } = await hub.apps({ ...props.question, limit: MOST });
+      // Another filter has other rows.
+      if (!isGone && JSON.stringify(props.question) === asked) props.set(items);
     } catch (error) {
       setFailure(error instanceof Error ? error.message : String(error));
     }
@@ -33,7 +38,7 @@ export function Chosen(props: { rows: AppRow[]; question: Params; total: number;
   return (
     <>
       <div class="chosen" role="group" aria-label="Chosen apps">
-        <span class="strong">{count(props.rows.length, "app")} chosen</span>
+        <span class="strong" role="status">{count(props.rows.length, "app")} chosen</span>
         {button("reconcile")}{button("suspend")}{button("resume")}
         <Show when={!isEach()}>
           <button type="button" class="plain link" onClick={() => void all()}>{props.total > MOST ? `Choose the first ${number(MOST)} of ${number(props.total)}` : `Choose all ${number(props.total)} that match`}</button>

@@ -3,7 +3,7 @@ import { createEffect, createMemo, createSignal, For, lazy, Match, Show, Suspens
 import { hub } from "../../api/client";
 import type { ObjectRow } from "../../api/types";
 import { createAnswer } from "../../lib/answer";
-import { command, quote } from "../../lib/command";
+import { command, isPlain, quote } from "../../lib/command";
 import { useKeys } from "../../lib/keys";
 import { hasLogs, objectHref, type ObjectRef, objectText, ownersOf } from "../../lib/objects";
 import { go, param, withQuery } from "../../lib/router";
@@ -61,17 +61,17 @@ export default function ObjectPage(props: { subject: ObjectRef }) {
       </header>
       <div class="drawer-body">
         <ErrorNote error={answer.error} what={`${object().kind} ${object().name}`} retry={again} />
-        <For each={answer.data?.errors}>{(error) => <Note kind="warn" title={`${error.cluster} could not be read.`}><Text value={error.error.message} /></Note>}</For>
+        <For each={answer.data?.errors}>{(error) => <Note kind="warn" title={`${error.cluster} could not be read in full.`}><Text value={error.error.message} /></Note>}</For>
         <Show when={known()} fallback={<Show when={!answer.error && !answer.data}><Loading what={`${props.subject.cluster}, which is asked for the object`} rows={8} /></Show>}>
           {(row) => (
             <>
               <Head row={row()} subject={props.subject} act={() => setActing(true)} />
               <Tabs label="About the object" tabs={tabs()} chosen={tab()} choose={choose}>
-                <ViewCommand text={command(VERBS[tab()] ?? "object", name(), ...(tab() === "events" ? ["-o", "json"] : []))} />
+                <Show when={isPlain(name())}><ViewCommand text={command(VERBS[tab()] ?? "object", name(), ...(tab() === "events" ? ["-o", "json"] : []))} /></Show>
                 <h2 class="reader">{tabs().find((one) => one.name === tab())?.title}</h2>
                 <Switch>
                   <Match when={tab() === "yaml"}>
-                    <Show when={row().isMetadata}><p class="muted">The metadata alone: Taffrail does not read the values of a Secret.</p></Show>
+                    <Show when={row().isMetadata}><p class="muted">The metadata alone: {object().kind === "Secret" ? "Taffrail shows no values of a Secret" : "no more is known while the cluster does not answer"}.</p></Show>
                     <Yaml value={row().body} label={`YAML of ${object().kind} ${object().name}`} />
                   </Match>
                   <Match when={tab() === "why"}><Why name={name()} cluster={props.subject.cluster} /></Match>
@@ -112,7 +112,9 @@ function Head(props: { row: ObjectRow; subject: ObjectRef; act: () => void }) {
         <Show when={owners().length}>
           <div><dt>Owner</dt><dd><For each={owners()}>{(owner) => <a href={objectHref(owner)}>{owner.object.kind} <Text value={owner.object.name} /></a>}</For></dd></div>
         </Show>
-        <div><dt>To edit it</dt><dd><Copy text={kubectl("edit")} label="Copy the command that edits it" shown /></dd></div>
+        <Show when={isPlain(props.subject.cluster, ...Object.values(props.subject.object))}>
+          <div><dt>To edit it</dt><dd><Copy text={kubectl("edit")} label="Copy the command that edits it" shown /></dd></div>
+        </Show>
       </dl>
     </>
   );
