@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::exchange;
@@ -13,6 +13,9 @@ use crate::running::{HubAccess, Running};
 
 /// The maximum time of an answer.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The maximum time between two parts of the answer to a document, such as the events of an operation.
+const LONG_PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running `taffrail hub serve` on loopback, which is killed on drop.
 pub struct Hub {
@@ -35,6 +38,35 @@ impl Hub {
     /// Returns the process id.
     pub fn pid(&self) -> Pid {
         self.process.pid()
+    }
+
+    /// Kills the process at once, while requests to it may be under way.
+    ///
+    /// # Errors
+    /// If the process has ended before.
+    pub fn kill(&self) -> Result<()> {
+        kill_process(self.pid(), Signal::KILL).context("cannot kill the hub")
+    }
+
+    /// Sends a document with the hub's own token, and returns the status and the body of the answer, of which each part
+    /// may take a minute.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    pub fn post(&self, path: &str, document: &Value) -> Result<(u16, String)> {
+        self.post_as(&self.bearer, path, document)
+    }
+
+    /// Does what [`Hub::post`] does, with `token`.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    pub fn post_with(&self, token: &str, path: &str, document: &Value) -> Result<(u16, String)> {
+        self.post_as(&format!("Authorization: Bearer {token}\r\n"), path, document)
+    }
+
+    fn post_as(&self, bearer: &str, path: &str, document: &Value) -> Result<(u16, String)> {
+        exchange(self.address, &format!("POST {path}"), bearer, &document.to_string(), LONG_PATIENCE)
     }
 
     /// Returns the text with which the hub answers `GET path`.

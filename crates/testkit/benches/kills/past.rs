@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use jiff::{SignedDuration, Timestamp};
-use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 use taffrail_testkit::hub::Hub;
 
@@ -87,7 +86,7 @@ pub(crate) fn check(
         apps.iter().map(rows).collect()
     };
     let before = whole(&hub)?;
-    kill_process(hub.pid(), Signal::KILL)?;
+    hub.kill()?;
     drop(hub);
     let (hub, _) = folder.hub(&arguments.program, "data")?;
     for _ in 0..arguments.moments {

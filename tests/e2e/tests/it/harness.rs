@@ -20,27 +20,30 @@ const KEEP: &str = "TAFFRAIL_E2E_KEEP";
 
 /// Returns the control plane of all scenarios; `None`, after a message, if it cannot be started.
 pub(crate) fn plane() -> Option<Arc<ControlPlane>> {
-    static PLANE: OnceLock<Option<Arc<ControlPlane>>> = OnceLock::new();
+    static PLANE: OnceLock<Arc<ControlPlane>> = OnceLock::new();
+    if unavailable() {
+        return None;
+    }
     let plane = PLANE.get_or_init(|| {
-        if Programs::unavailable().expect("the cache can be looked at").is_some() {
-            return None;
-        }
         if let Ok(name) = std::env::var(KEEP) {
             let found = ControlPlane::find(&name).unwrap_or_else(|error| panic!("{error:#}"));
             let found = found.unwrap_or_else(|| panic!("{KEEP}: no control plane {name} runs"));
-            return Some(Arc::new(found));
+            return Arc::new(found);
         }
         let name = format!("e2e-{}", std::process::id());
         let options = Options { name, clusters: 2, nodes: 3, ..Options::default() };
-        Some(Arc::new(ControlPlane::start(&options).unwrap_or_else(|error| panic!("{error:#}"))))
+        Arc::new(ControlPlane::start(&options).unwrap_or_else(|error| panic!("{error:#}")))
     });
-    if plane.is_none() {
-        let test = std::thread::current().name().unwrap_or("a test").to_owned();
-        let why = Programs::unavailable().expect("the cache can be looked at").unwrap_or_default();
-        // Written past the test runner's capture: a skipped test must not look as if it had passed.
-        let _ = io::stderr().write_all(format!("{test}: skipped: {why}\n").as_bytes());
-    }
-    plane.clone()
+    Some(Arc::clone(plane))
+}
+
+/// Returns true, after a message, if no control plane can be started here.
+pub(crate) fn unavailable() -> bool {
+    let Some(why) = Programs::unavailable().expect("the cache can be looked at") else { return false };
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    // Written past the test runner's capture: a skipped test must not look as if it had passed.
+    let _ = io::stderr().write_all(format!("{test}: skipped: {why}\n").as_bytes());
+    true
 }
 
 /// The result of a run of the binary.

@@ -19,6 +19,7 @@ mod clusters;
 mod harness;
 mod helm;
 mod noisy;
+mod operations;
 mod protobuf;
 mod recording;
 mod replay;
