@@ -29,6 +29,12 @@ test("the path to the cause goes by the worst", () => {
   expect(drawingOf(node("a", "Current", node("b")), 500, false).nodes.some((one) => one.isOnPath)).toBe(false);
 });
 
+test("the path to the cause stands above all others, and what is well below", () => {
+  const root = node("a", "Failed", node("well"), node("slow", "InProgress"), node("bad", "Failed", node("fine"), node("cause", "Failed")));
+  const rows = drawingOf(root, 500, false).nodes.map((one): [string | undefined, number] => [one.node.object?.name, one.row]);
+  expect(rows.filter(([name]) => name !== "a").sort((a, b) => a[1] - b[1]).map(([name]) => name)).toEqual(["cause", "bad", "fine", "slow", "well"]);
+});
+
 test("what is not well alone leaves out what is", () => {
   const root = node("a", "Failed", node("well"), node("bad", "Failed"));
   expect(names(drawingOf(root, 500, true))).toEqual(["a", "bad"]);

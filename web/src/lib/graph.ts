@@ -70,10 +70,13 @@ export function drawingOf(root: TreeNode, most: number, isUnwellOnly: boolean): 
     const placed: Placed = { node, parent, depth, row: 0, hidden: 0, isOnPath: path.has(node) };
     const own = nodes.push(placed) - 1;
     deepest = Math.max(deepest, depth);
-    const shown = node.children.filter((child) => chosen.has(child)).map((child) => place(child, own, depth + 1));
+    // The reader begins at the top: the path to the cause stands there, then what else is not well.
+    const first = (child: TreeNode) => (path.has(child) ? 0 : isWell(child) ? 2 : 1);
+    const children = node.children.filter((child) => chosen.has(child)).sort((a, b) => first(a) - first(b));
+    const shown = children.map((child) => place(child, own, depth + 1));
     placed.hidden = node.children.filter((child) => !chosen.has(child)).reduce((sum, child) => sum + sizeOf(child), 0);
-    const [first, last] = [shown[0], shown.at(-1)];
-    placed.row = first && last ? (first.row + last.row) / 2 : rows++;
+    const [top, bottom] = [shown[0], shown.at(-1)];
+    placed.row = top && bottom ? (top.row + bottom.row) / 2 : rows++;
     return placed;
   }
   place(root, -1, 0);
