@@ -81,6 +81,8 @@ fn install_chromium() -> bool {
     let apt = |arguments: &[&str]| {
         let mut command = Command::new("apt-get");
         command
+            // Without a network it must not wait for long.
+            .args(["-o", "Acquire::http::Timeout=30", "-o", "Acquire::Retries=1"])
             .args(arguments)
             .env("DEBIAN_FRONTEND", "noninteractive")
             .stdin(Stdio::null())
