@@ -39,9 +39,9 @@ function pathToCause(root: TreeNode): Set<TreeNode> {
   return path;
 }
 
-/** Chooses at most `most` nodes: what is not well with all above it, then the others by their depth. */
-function choose(root: TreeNode, most: number, isUnwellOnly: boolean): Set<TreeNode> {
-  const chosen = new Set<TreeNode>([root, ...pathToCause(root)]);
+/** Chooses the nodes of `path`, and at most `most` in all: what is not well with all above it, then the others by their depth. */
+function choose(root: TreeNode, path: Set<TreeNode>, most: number, isUnwellOnly: boolean): Set<TreeNode> {
+  const chosen = new Set<TreeNode>([root, ...path]);
   const unwell = (node: TreeNode) => {
     for (const child of node.children) {
       if (chosen.size >= most) return;
@@ -61,8 +61,8 @@ function choose(root: TreeNode, most: number, isUnwellOnly: boolean): Set<TreeNo
 }
 
 export function drawingOf(root: TreeNode, most: number, isUnwellOnly: boolean): Drawing {
-  const chosen = choose(root, most, isUnwellOnly);
   const path = pathToCause(root);
+  const chosen = choose(root, path, most, isUnwellOnly);
   const nodes: Placed[] = [];
   let rows = 0;
   let deepest = 0;

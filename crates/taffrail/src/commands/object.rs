@@ -19,7 +19,7 @@ use crate::source::{self, Source};
 
 /// Print an object as its API server returns it, as YAML.
 ///
-/// Of a Secret only the metadata is read and printed.
+/// Prints the metadata alone of a Secret, never its values.
 #[derive(Debug, Args)]
 #[command(
     mut_args(not_with_hub),
