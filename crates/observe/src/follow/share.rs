@@ -243,11 +243,14 @@ pub(super) mod tests {
         })
         .await;
         assert_eq!(rows(&mut follow), [("eu".to_owned(), Status::NotFound), unknown("us")]);
-        // What it had taken is there for the other.
-        for number in 0..8 {
-            eu.apply(deployment(&format!("d{number}"), 100_000)).unwrap();
+        // What it had taken is there for the other, again by small events, one at a time.
+        let mut number = 0;
+        while follow.fleet.snapshots[0].size() <= 800_000 {
+            let before = follow.fleet.snapshots[0].size();
+            eu.apply(deployment(&format!("d{number}"), 14_000)).unwrap();
+            until(&mut follow, |follow| follow.fleet.snapshots[0].size() > before).await;
+            number += 1;
         }
-        until(&mut follow, |follow| follow.fleet.snapshots[0].size() > 800_000).await;
         assert_eq!(follow.fleet.snapshots[0].errors(), []);
         drop(fleet);
     }
