@@ -186,6 +186,10 @@ pub struct MatrixColumn {
     pub cluster: String,
     /// The freshness of the cluster as a whole; at a past time the best one among its matching apps.
     pub freshness: FreshnessState,
+    /// The value that the cluster has now for the label of the request's `label`, empty without such a label; left out
+    /// if the request names none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
 }
 
 /// A row of the matrix.

@@ -2,7 +2,8 @@
 //!
 //! Prints one line of JSON: clusters, objects, seconds to start, resident bytes before, after the clusters and after
 //! the objects, CPU seconds in ten idle seconds, and the duration of a list of all Pods of a cluster. With a fourth
-//! argument it writes a kubeconfig for them to that file, and serves until its standard input ends.
+//! argument it writes a kubeconfig for them to that file, and serves until its standard input ends; the fifth is the
+//! number of times that an app has its ten objects (1).
 #![expect(clippy::print_stdout, reason = "it answers on standard output")]
 
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let idle = arguments.next().transpose()?.unwrap_or(10);
 
     let kubeconfig = std::env::args().nth(4);
+    let times = std::env::args().nth(5).map(|times| times.parse()).transpose()?.unwrap_or(1);
 
     let begun = Instant::now();
     let before = resident()?;
@@ -30,7 +32,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let with_clusters = resident()?;
     let mut bytes = 0;
     for cluster in &all {
-        let content = content(objects);
+        let content = content(objects, times);
         bytes += content.iter().map(|object| object.to_string().len()).sum::<usize>();
         cluster.seed(content)?;
     }
@@ -59,14 +61,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Returns the objects of a cluster of apps: of ten objects one Deployment, one ReplicaSet, three Pods, a Service, a
+/// Returns the objects of a cluster of apps, each of which has ten objects `times` times: of ten objects one Deployment, one ReplicaSet, three Pods, a Service, a
 /// ConfigMap, a Secret, a ServiceAccount and an Event.
-fn content(objects: usize) -> Vec<Value> {
+fn content(objects: usize, times: usize) -> Vec<Value> {
     let mut all = vec![json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "apps"}})];
     let mut app = 0;
     while all.len() < objects {
         let name = format!("app-{app:04}");
-        let labels = json!({"app.kubernetes.io/name": name, "app.kubernetes.io/instance": name, "team": "a"});
+        let instance = format!("app-{:04}", app / times);
+        let labels =
+            json!({"app.kubernetes.io/name": name, "app.kubernetes.io/instance": instance, "team": "a"});
         let metadata = |name: &str| json!({"name": name, "namespace": "apps", "labels": labels});
         let container = json!({
             "name": "main", "image": format!("registry.example.com/team/{name}:1.4.2"), "ports": [{"containerPort": 8080}],

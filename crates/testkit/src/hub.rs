@@ -21,6 +21,7 @@ const LONG_PATIENCE: Duration = Duration::from_secs(60);
 pub struct Hub {
     process: Running,
     address: SocketAddr,
+    token: String,
     bearer: String,
 }
 
@@ -32,7 +33,13 @@ impl Hub {
     pub fn start(command: &mut Command) -> Result<Hub> {
         let (process, HubAccess { url, token }) = Running::start(command, HubAccess::find)?;
         let address = url.strip_prefix("http://").with_context(|| format!("the hub is at {url}"))?.parse()?;
-        Ok(Hub { process, address, bearer: format!("Authorization: Bearer {token}\r\n") })
+        let bearer = format!("Authorization: Bearer {token}\r\n");
+        Ok(Hub { process, address, token, bearer })
+    }
+
+    /// Returns the address at which the hub listens, and the token that it printed.
+    pub fn access(&self) -> (SocketAddr, &str) {
+        (self.address, &self.token)
     }
 
     /// Returns the process id.

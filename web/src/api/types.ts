@@ -1270,6 +1270,8 @@ export type MatrixColumn = {
   cluster: string;
   /** The freshness of the cluster as a whole; at a past time the best one among its matching apps. */
   freshness: FreshnessState;
+  /** The value that the cluster has now for the label of the request's `label`, empty without such a label; left out if the request names none. */
+  group?: string | null;
 };
 
 /** The meaning of a character of the matrix. */

@@ -5,12 +5,12 @@ import { useKeys } from "./keys";
 import { fullName } from "./refs";
 import { go, param, withQuery } from "./router";
 
-/** Reads the tree of an app, again when the fleet has changed. */
-export const createTree = (app: () => AppRef) =>
+/** Reads the tree of an app, again when the fleet has changed; with `isWhole` equal children are not folded to "37 more". */
+export const createTree = (app: () => AppRef, isWhole: () => boolean = () => false) =>
   createAnswer(
-    () => ({ name: fullName(app()), cluster: app().cluster }),
-    async ({ name, cluster }, signal) => {
-      const data = await hub.tree({ view: "tree", name, status: null, compact: false, fold: true, apps: { clusters: [cluster], namespace: null } }, signal);
+    () => ({ name: fullName(app()), cluster: app().cluster, fold: !isWhole() }),
+    async ({ name, cluster, fold }, signal) => {
+      const data = await hub.tree({ view: "tree", name, status: null, compact: false, fold, apps: { clusters: [cluster], namespace: null } }, signal);
       return { root: data.items[0]?.root };
     },
     { every: 5000 },

@@ -52,7 +52,7 @@ impl Page {
 }
 
 /// Returns the reason why the page cannot be tested here, with the way to change that; `None` if it can be.
-fn missing() -> Option<String> {
+pub(super) fn missing() -> Option<String> {
     if !runs("node") || !runs("npm") {
         return Some("Node and npm are not installed (nodejs.org, version 20 or later)".to_owned());
     }
@@ -95,7 +95,7 @@ fn install_chromium() -> bool {
 }
 
 /// Installs the packages of the lock file into `web/`, unless they are there.
-fn install(web: &Path) -> Result<()> {
+pub(super) fn install(web: &Path) -> Result<()> {
     let time = |path: &str| std::fs::metadata(web.join(path)).and_then(|file| file.modified()).ok();
     let (locked, installed) = (time("package-lock.json"), time("node_modules/.package-lock.json"));
     match installed.is_some() && installed >= locked {

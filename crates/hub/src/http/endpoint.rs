@@ -114,6 +114,7 @@ pub(crate) static ENDPOINTS: &[Endpoint] = &[
             "text",
             "limit",
             "cursor",
+            "label",
             "at",
         ],
         about: About {

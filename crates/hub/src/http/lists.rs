@@ -151,7 +151,7 @@ pub(super) fn matrix(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
         return past::matrix(request, at);
     }
     let after: Option<String> = request.cursor("matrix")?;
-    let mut matrix = view.matrix(&query.filter, query.limit, after.as_deref());
+    let mut matrix = view.matrix(&query.filter, query.label.as_deref(), query.limit, after.as_deref());
     matrix.extent.next = matrix.extent.next.and_then(|key| cursor::write(&hub.instance, "matrix", key));
     json(&matrix)
 }

@@ -9,6 +9,7 @@
 mod access;
 mod app_path;
 mod body;
+mod compression;
 mod cursor;
 mod elements;
 mod endpoint;

@@ -10,6 +10,7 @@ use flate2::read::GzDecoder;
 use http::{HeaderMap, HeaderValue, header};
 
 use super::body::typed;
+use super::compression::{accepts_gzip, mark};
 use super::elements::elements;
 use super::problem::Refusal;
 
@@ -51,10 +52,9 @@ pub(super) fn answer(path: &str, headers: &HeaderMap) -> Response {
     let Some(found) = file(path).or_else(|| file(DOCUMENT)) else {
         return Refusal::not_found("this hub was built without its page").into_response();
     };
-    let mut response = if accepts_gzip(headers) {
-        let mut response = typed(found.gzip, found.content_type);
-        response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        response
+    let is_gzip = accepts_gzip(headers);
+    let mut response = if is_gzip {
+        typed(found.gzip, found.content_type)
     } else {
         let mut plain = Vec::new();
         match GzDecoder::new(found.gzip).read_to_end(&mut plain) {
@@ -63,7 +63,7 @@ pub(super) fn answer(path: &str, headers: &HeaderMap) -> Response {
         }
     };
     let headers = response.headers_mut();
-    headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+    mark(headers, is_gzip);
     // A worker has the rules of its own file.
     headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
     response
@@ -71,12 +71,4 @@ pub(super) fn answer(path: &str, headers: &HeaderMap) -> Response {
 
 fn file(path: &str) -> Option<&'static PageFile> {
     FILES.iter().find(|file| file.path == path)
-}
-
-fn accepts_gzip(headers: &HeaderMap) -> bool {
-    elements(headers, header::ACCEPT_ENCODING.as_str()).any(|coding| {
-        let mut parts = coding.split(';').map(str::trim);
-        let is_gzip = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
-        is_gzip && !parts.any(|parameter| matches!(parameter, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
-    })
 }

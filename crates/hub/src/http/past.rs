@@ -356,8 +356,10 @@ pub(super) fn matrix(request: &Request<'_>, at: Timestamp) -> Result<Vec<u8>, Re
     past.each(|PastPair { id, state, place, cluster, key }| {
         keys.insert(hasher.hash_one(&key));
         let freshness = past_freshness(&state);
-        let column =
-            columns.entry((place, id.cluster.clone())).or_insert_with(|| MatrixColumn { cluster, freshness });
+        let column = columns.entry((place, id.cluster.clone())).or_insert_with(|| {
+            let group = request.query.label.as_ref().map(|label| request.view.group_of(place, label));
+            MatrixColumn { cluster, freshness, group }
+        });
         column.freshness = column.freshness.min(freshness);
         // With more columns it only becomes less.
         let limit = most(columns.len());

@@ -55,6 +55,8 @@ pub(crate) struct Query {
     /// The fields of rows to return; empty for all.
     pub(crate) fields: Vec<&'static str>,
     pub(crate) group_by: Option<GroupBy>,
+    /// The label of clusters whose value each column of the matrix has; `None` for none.
+    pub(crate) label: Option<String>,
     pub(crate) home: Option<String>,
     /// The past time to answer for; `None` for now.
     pub(crate) at: Option<Timestamp>,
@@ -72,6 +74,7 @@ impl Default for Query {
             cursor: None,
             fields: Vec::new(),
             group_by: None,
+            label: None,
             home: None,
             at: None,
             from: None,
@@ -300,6 +303,15 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
                     Some(found.ok_or_else(unknown)?.1)
                 }
             };
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "label",
+        about: "With each column the value that its cluster now has for this label, such as `region`.",
+        form: ParameterForm::Text,
+        set: |query, value| {
+            query.label = Some(value.to_owned());
             Ok(())
         },
     },

@@ -141,10 +141,10 @@ impl HubApi {
 
 /// Runs `what` on a thread for blocking work, so that it does not block the async runtime; waits while 4 others run. An
 /// internal error (500) if it panics.
-pub(super) async fn compute(
+pub(super) async fn compute<A: Send + 'static>(
     hub: Arc<HubApi>,
-    what: impl FnOnce(&HubApi) -> Result<Vec<u8>, Refusal> + Send + 'static,
-) -> Result<Vec<u8>, Refusal> {
+    what: impl FnOnce(&HubApi) -> Result<A, Refusal> + Send + 'static,
+) -> Result<A, Refusal> {
     let permit = Arc::clone(&hub.computed).acquire_owned().await.map_err(|_| Refusal::internal())?;
     let computed = tokio::task::spawn_blocking(move || {
         let answer = what(&hub);

@@ -9,6 +9,7 @@ use axum::routing::{get, post};
 use http::{HeaderMap, Method, StatusCode, Uri, header};
 
 use super::body::{parse, typed, whole};
+use super::compression::{Answer, accepts_gzip};
 use super::endpoint::{ENDPOINTS, Endpoint};
 use super::problem::Refusal;
 use super::query::Query;
@@ -19,8 +20,11 @@ use super::{guard, logs, metrics, operations, page, probes, questions, stream};
 pub fn router(hub: Arc<HubApi>) -> Router {
     let mut router = Router::new();
     for endpoint in ENDPOINTS {
-        let handler = move |State(hub): State<Arc<HubApi>>, parts: PathParts, RawQuery(query): RawQuery| {
-            answer(hub, endpoint, parts.0, query)
+        let handler = move |State(hub): State<Arc<HubApi>>,
+                            parts: PathParts,
+                            RawQuery(query): RawQuery,
+                            headers: HeaderMap| {
+            answer(hub, endpoint, parts.0, query, accepts_gzip(&headers))
         };
         router = router.route(endpoint.path, get(handler));
     }
@@ -119,19 +123,23 @@ impl<S: Send + Sync> FromRequestParts<S> for PathParts {
     }
 }
 
-/// Parses the query, and responds with the JSON answer of `endpoint` or with a refusal.
+/// Parses the query, and responds with the JSON answer of `endpoint`, compressed if the client accepts that and it is
+/// long, or with a refusal.
 async fn answer(
     hub: Arc<HubApi>,
     endpoint: &'static Endpoint,
     path: Result<Vec<String>, Refusal>,
     query: Option<String>,
+    is_gzip_accepted: bool,
 ) -> Response {
     let read = || Ok((path?, Query::read(&query.unwrap_or_default(), endpoint.parameters)?));
     let (path, query) = match read() {
         Ok(read) => read,
         Err(refusal) => return Refusal::into_response(refusal),
     };
-    let answer =
-        compute(hub, move |hub| (endpoint.answer)(&Request { view: hub.index.view(), hub, query, path }));
-    answer.await.map_or_else(Refusal::into_response, |bytes| typed(bytes, "application/json"))
+    let answer = compute(hub, move |hub| {
+        let bytes = (endpoint.answer)(&Request { view: hub.index.view(), hub, query, path })?;
+        Ok(Answer::new(bytes, is_gzip_accepted))
+    });
+    answer.await.map_or_else(Refusal::into_response, |answer| answer.respond("application/json"))
 }

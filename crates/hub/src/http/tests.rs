@@ -1,6 +1,7 @@
 //! Requests to the router, without a network.
 
 mod access;
+mod compression;
 mod logs;
 mod metrics;
 mod page;
@@ -11,8 +12,8 @@ mod stream;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::Body;
-use http::{Method, StatusCode, header};
+use axum::body::{Body, Bytes};
+use http::{HeaderMap, Method, StatusCode, header};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use taffrail_api::report::Content;
@@ -37,6 +38,17 @@ async fn send(router: &Router, request: http::Request<Body>) -> Got {
     let bytes = response.into_body().collect().await.unwrap().to_bytes();
     let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
     Got { status, content_type, body }
+}
+
+/// Sends a GET request with these headers, and returns the status, headers and body of the answer.
+async fn load(router: &Router, path: &str, headers: &[(&str, &str)]) -> (StatusCode, HeaderMap, Bytes) {
+    let mut request = http::Request::get(path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let response = router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+    let (parts, body) = response.into_parts();
+    (parts.status, parts.headers, body.collect().await.unwrap().to_bytes())
 }
 
 /// Returns the router of a hub that answers everybody.

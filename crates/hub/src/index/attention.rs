@@ -7,19 +7,17 @@ use taffrail_api::hub::Attention;
 use taffrail_apps::FreshnessState;
 
 use super::filter::AppFilter;
-use super::pair::{ListedPair, Pair, Place, worst_problem};
+use super::pair::{ListedPair, Pair, PairClass, Place, worst_problem};
 use super::view::{FleetView, PairNow};
 
 impl FleetView {
     /// Returns the worst problem of each app that matches `filter`, grouped by cause: at most `limit` causes, the most
     /// severe first, then the one of most apps. An app with a half that is not live counts for that alone.
-    pub(crate) fn attention(&self, filter: &AppFilter, limit: usize) -> Attention {
+    pub(crate) fn attention<'v>(&'v self, filter: &AppFilter, limit: usize) -> Attention {
         let mut groups: CauseGroups<'_, Place> = CauseGroups::default();
         let (mut apps, mut problems) = (0, 0);
         let name = |place| self.fleet().cluster(place).map_or("", |cluster| self.name(cluster));
-        self.each(filter, |(place, _), ListedPair { pair, summary, class }, now| {
-            apps += 1;
-            problems += usize::from(now.is_pressing());
+        let mut take = |place, ListedPair { pair, summary, class }: ListedPair<'v>, now: PairNow| {
             let key = &pair.declared.body.key;
             if now.is_dark() {
                 let (dark, state) = self.dark(place, pair, now);
@@ -32,7 +30,25 @@ impl FleetView {
                 let since = summary.since().and_then(|since| Timestamp::from_microsecond(since).ok());
                 groups.add(group, key, place, problem.object.as_ref(), since);
             }
-        });
+        };
+        let prepared = filter.prepare(self);
+        for within in prepared.clusters(self) {
+            // Most pairs are well: where their classes decide, they are counted without being looked at.
+            if within.is_decided {
+                for (counted, now) in within.classes() {
+                    apps += counted.pairs;
+                    problems += if now.is_pressing() { counted.pairs } else { 0 };
+                }
+            }
+            let is_told = |class: &PairClass, now: PairNow| now.is_dark() || class.severity.is_some();
+            for (_, listed, now) in within.pairs_of(|class, now| !within.is_decided || is_told(class, now)) {
+                if !within.is_decided {
+                    apps += 1;
+                    problems += usize::from(now.is_pressing());
+                }
+                take(within.place, listed, now);
+            }
+        }
         let (total, items) = groups.entries(limit, name);
         Attention {
             api_version: API_VERSION.into(),

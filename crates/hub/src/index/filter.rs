@@ -406,9 +406,23 @@ impl<'v> InCluster<'_, 'v> {
 
     /// Iterates over the pairs that match, each with its index and its present state.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (usize, ListedPair<'v>, PairNow)> {
+        self.pairs_of(|_, _| true)
+    }
+
+    /// Iterates as [`pairs`](InCluster::pairs) does, but leaves out the pairs of the classes for which `is_wanted`
+    /// returns false, without looking at them.
+    pub(crate) fn pairs_of(
+        &self,
+        is_wanted: impl Fn(&PairClass, PairNow) -> bool,
+    ) -> impl Iterator<Item = (usize, ListedPair<'v>, PairNow)> {
         let pairs = &self.cluster.pairs;
-        pairs.summaries.iter().enumerate().filter_map(|(at, summary)| {
-            let now = self.states.get(summary.class as usize).copied().flatten()?;
+        let classes = pairs.classes.iter().zip(&self.states);
+        let state = |(counted, state): (&CountedClass, &Option<PairNow>)| {
+            state.filter(|now| is_wanted(&counted.class, *now))
+        };
+        let states: Vec<Option<PairNow>> = classes.map(state).collect();
+        pairs.summaries.iter().enumerate().filter_map(move |(at, summary)| {
+            let now = states.get(summary.class as usize).copied().flatten()?;
             let listed = pairs.get(at)?;
             (self.is_decided || self.admits(listed)).then_some((at, listed, now))
         })

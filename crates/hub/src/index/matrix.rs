@@ -7,6 +7,7 @@ use taffrail_status::Status;
 
 use super::filter::{AppFilter, InCluster};
 use super::names::NameId;
+use super::pair::Place;
 use super::view::{FleetView, PairNow};
 
 /// The greatest number of columns, one for each cluster; further clusters are left out and counted.
@@ -23,9 +24,16 @@ const FRESHNESS: [FreshnessState; 3] = [FreshnessState::Live, FreshnessState::St
 
 impl FleetView {
     /// Returns the table of the apps (rows, by key) and clusters (columns) that `filter` admits; apps with an unknown
-    /// target are left out, and a cell shows the worst app of its key. A page has at most `limit` rows (fewer beyond
+    /// target are left out, and a cell shows the worst app of its key. A column has the value of `label`, if that is
+    /// given. A page has at most `limit` rows (fewer beyond
     /// [`MAX_CELLS`] cells), those with keys after `after`; [`PageExtent::next`] is its last key if others follow.
-    pub(crate) fn matrix(&self, filter: &AppFilter, limit: usize, after: Option<&str>) -> Matrix {
+    pub(crate) fn matrix(
+        &self,
+        filter: &AppFilter,
+        label: Option<&str>,
+        limit: usize,
+        after: Option<&str>,
+    ) -> Matrix {
         // Indexed by the place of a cluster.
         let mut column_of: Vec<Option<usize>> = vec![None; self.fleet().clusters.len()];
         let mut columns = Vec::new();
@@ -40,7 +48,8 @@ impl FleetView {
             if let Some(column) = column_of.get_mut(place) {
                 *column = Some(columns.len());
             }
-            columns.push(MatrixColumn { cluster: self.name(cluster).to_owned(), freshness });
+            let group = label.map(|label| self.group_of(place, label));
+            columns.push(MatrixColumn { cluster: self.name(cluster).to_owned(), freshness, group });
         }
         let rows = limit.min(MAX_CELLS / columns.len().max(1)).max(1);
         let names = &self.fleet().names;
@@ -126,6 +135,12 @@ impl FleetView {
             extent: PageExtent { total, next },
             coverage: self.coverage(filter),
         }
+    }
+
+    /// Returns the value of a label of the cluster at `place`; empty if it has no such label.
+    pub(crate) fn group_of(&self, place: Place, label: &str) -> String {
+        let labels = self.fleet().cluster(place).and_then(|cluster| self.labels(cluster));
+        labels.and_then(|labels| labels.get(label)).cloned().unwrap_or_default()
     }
 }
 

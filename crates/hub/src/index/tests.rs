@@ -252,6 +252,11 @@ fn pages_hold_every_app_once_in_the_order_asked_for() {
         let groups = view.groups(&AppFilter::default(), &GroupBy::ClusterLabel("region".to_owned()));
         let groups: BTreeMap<String, usize> = groups.into_iter().map(|it| (it.group, it.apps)).collect();
         assert_eq!(groups, counted, "seed {seed}");
+        let matrix = view.matrix(&AppFilter::default(), Some("region"), 500, None);
+        for column in matrix.columns {
+            let label = labelled[&column.cluster].clone().unwrap_or_default();
+            assert_eq!(column.group, Some(label), "seed {seed}");
+        }
         let filters: [(AppFilter, Admits); 7] = [
             (AppFilter { status: Some("Failed,Unknown".parse().unwrap()), ..AppFilter::default() }, |row| {
                 matches!(row.effective, Status::Failed | Status::Unknown)
@@ -439,7 +444,7 @@ fn matrix_has_a_character_for_each_app_and_cluster() {
     fleet.pass(46);
     let fleet = fleet.with("us-1", &[("a/web", Status::InProgress, "x"), ("c/new", Status::Current, "")]);
     let view = fleet.index.view();
-    let matrix = view.matrix(&AppFilter::default(), 2, None);
+    let matrix = view.matrix(&AppFilter::default(), None, 2, None);
     let rows: Vec<_> = matrix.rows.iter().map(|row| (&*row.key, &*row.cells)).collect();
     assert_eq!(rows, [("a/web", "XP"), ("b/db", "3.")]);
     let code = |code| matrix.legend.iter().find(|legend| legend.code == code).unwrap();
@@ -447,7 +452,7 @@ fn matrix_has_a_character_for_each_app_and_cluster() {
     assert_eq!((code('P').health, code('P').problem), (Status::InProgress, true));
     assert_eq!(matrix.legend.len(), 3);
     assert_eq!((matrix.extent.total, matrix.extent.next.as_deref()), (3, Some("b/db")));
-    let rest = view.matrix(&AppFilter::default(), 2, Some("b/db"));
+    let rest = view.matrix(&AppFilter::default(), None, 2, Some("b/db"));
     assert_eq!((rest.rows.len(), rest.extent.next), (1, None));
 }
 

@@ -10,6 +10,7 @@ import { AXES, DELIVERY_IDS, deliveryWord, STATUSES, statusWord, SYNC_STATES } f
 import { Glyph } from "../../parts/Glyph";
 import { Icon } from "../../parts/Icon";
 import { type Choice, Menu } from "../../parts/Menu";
+import { clusterLabels } from "./LabelMenu";
 import { COLUMNS, shownColumns, withColumn } from "./columns";
 import { FILTER_WORDS, type FilterName, type Filters, GROUPS, groupTitle, labelGroup, SORTS, toAddress, toParams } from "./filters";
 
@@ -67,15 +68,8 @@ export function FilterBar(props: { filters: Filters; isPlain?: boolean }) {
   );
 }
 
-/** More clusters than this are not searched for labels. */
-const MOST_LABELLED = 500;
-
 function Arrange() {
   const [labels, setLabels] = createSignal<string[]>([]);
-  async function read() {
-    const clusters = await hub.clusters({ limit: MOST_LABELLED }).catch(() => undefined);
-    setLabels([...new Set(clusters?.items.flatMap((one) => Object.keys(one.labels ?? {})))].sort());
-  }
   const groupBy = () => param("group-by");
   const choices = () => {
     const chosen = groupBy() && !(groupBy() as string in GROUPS) ? [groupBy() as string] : [];
@@ -84,7 +78,7 @@ function Arrange() {
   };
   return (
     <div class="arrange">
-      <Menu label="Group" isSingle chosen={groupBy() ? [groupBy() ?? ""] : []} choices={choices()} onOpen={() => void read()}
+      <Menu label="Group" isSingle chosen={groupBy() ? [groupBy() ?? ""] : []} choices={choices()} onOpen={() => void clusterLabels().then(setLabels)}
         choose={(value) => go(withQuery({ "group-by": groupBy() === value ? undefined : value }))} />
       <Show when={!groupBy()}>
         <Menu label="Sort" isSingle isQuiet={!param("sort")} chosen={[param("sort") ?? "status"]} choices={Object.entries(SORTS).map(([value, label]) => ({ value, label }))}

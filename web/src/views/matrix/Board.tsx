@@ -6,22 +6,25 @@ import { theme } from "../../lib/prefs";
 import { refOf, refText } from "../../lib/refs";
 import { go, withQuery } from "../../lib/router";
 import { plain } from "../../lib/text";
-import { statusWord } from "../../lib/words";
 import { Text } from "../../parts/Text";
-import { cellAt, draw, type MatrixData, type Palette, type Place, readPalette, type Window } from "./drawing";
+import { type BoardColumn, blocks, cellWords, columnWords, type MatrixData, single } from "../../lib/board";
+import { draw, type Palette, type Place, readPalette, TITLES, type Window } from "./drawing";
 
 /** Rows and columns around the cursor that exist as elements, for readers. */
 const NEAR_ROWS = 3;
 const NEAR_COLUMNS = 12;
 
-export function words(data: MatrixData, place: Place): string {
-  const meaning = cellAt(data, place);
-  if (!meaning) return "not there";
-  if (meaning.freshness !== "live") return `was ${statusWord(meaning.health)}, ${meaning.freshness}`;
-  return statusWord(meaning.effective) + (meaning.problem && meaning.effective === "Current" ? ", with another problem" : "");
-}
+/** Size in pixels from which on cells have the names of their rows beside them. */
+const NAMED = 12;
 
-export function Board(props: { data: MatrixData; cell: number }) {
+/** Size of a block in pixels, and of the band with the names of groups. */
+const BLOCK = 16;
+const BAND = 22;
+
+/** The zoom is the size of a cell in pixels, or `blocks`, in which all clusters have place. */
+export type Zoom = number | "blocks";
+
+export function Board(props: { data: MatrixData; zoom: Zoom; zoomIn: () => void }) {
   let box!: HTMLDivElement;
   let canvas!: HTMLCanvasElement;
   let palette: Palette | undefined;
@@ -31,9 +34,14 @@ export function Board(props: { data: MatrixData; cell: number }) {
   const [hover, setHover] = createSignal<Place>();
   /** As wide as the longest key, about 6.4 px a letter, but never so wide that cells have no place. */
   const longest = createMemo(() => Math.max(...props.data.rows.map((row) => row.key.length)));
-  const side = () => (size().width < 600 ? 110 : Math.min(320, size().width * 0.28, Math.max(120, longest() * 6.4 + 24)));
-  const head = () => (props.cell >= 14 ? 84 : 12);
-  const view = createMemo((): Window => ({ ...scroll(), ...size(), cell: props.cell, side: side(), head: head() }));
+  /** Blocks that have place beside each other; none before the board has a size. */
+  const most = createMemo(() => (size().width ? Math.max(1, Math.floor((size().width - side() - 16) / BLOCK)) : 0));
+  const board = createMemo(() => (props.zoom === "blocks" && most() ? blocks(props.data, most()) : single(props.data)));
+  const cell = () => (props.zoom === "blocks" ? BLOCK : props.zoom);
+  const side = () => (cell() < NAMED ? 8 : size().width < 600 ? 110 : Math.min(320, size().width * 0.28, Math.max(120, longest() * 6.4 + 24)));
+  const band = () => (board().isGrouped ? BAND : 0);
+  const head = () => band() + (cell() >= 14 && !board().isBlocks ? TITLES : 12);
+  const view = createMemo((): Window => ({ ...scroll(), ...size(), cell: cell(), side: side(), head: head(), band: band() }));
   const at = () => hover() ?? cursor();
 
   // One frame draws once, however much changed before it.
@@ -42,10 +50,10 @@ export function Board(props: { data: MatrixData; cell: number }) {
     frame ||= requestAnimationFrame(() => {
       frame = 0;
       palette ??= readPalette(box);
-      if (view().width) draw(canvas, props.data, view(), palette, at());
+      if (view().width) draw(canvas, board(), view(), palette, at());
     });
   };
-  createEffect(() => { view(); at(); props.data; drawSoon(); });
+  createEffect(() => { view(); at(); board(); drawSoon(); });
   createEffect(on(theme, () => { palette = undefined; drawSoon(); }));
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const repaint = () => { palette = undefined; drawSoon(); };
@@ -63,15 +71,17 @@ export function Board(props: { data: MatrixData; cell: number }) {
 
   function placeAt(event: MouseEvent): Place | undefined {
     const edge = box.getBoundingClientRect();
-    const column = Math.floor((event.clientX - edge.left - side() + scroll().left) / props.cell);
-    const row = Math.floor((event.clientY - edge.top - head() + scroll().top) / props.cell);
+    const column = Math.floor((event.clientX - edge.left - side() + scroll().left) / cell());
+    const row = Math.floor((event.clientY - edge.top - head() + scroll().top) / cell());
     const isOn = event.clientX - edge.left >= side() && event.clientY - edge.top >= head();
-    return isOn && row >= 0 && column >= 0 && row < props.data.rows.length && column < props.data.columns.length ? { row, column } : undefined;
+    return isOn && row >= 0 && column >= 0 && row < board().keys.length && column < board().columns.length ? { row, column } : undefined;
   }
   async function openAt(place: Place | undefined) {
-    const key = place && props.data.rows[place.row]?.key;
-    const cluster = place && props.data.columns[place.column]?.cluster;
-    if (!place || !key || !cluster || !cellAt(props.data, place)) return;
+    const key = place && board().keys[place.row];
+    const column = place && board().columns[place.column];
+    if (!place || !key || !column || !board().at(place.row, place.column)) return;
+    if (column.clusters > 1) return zoomAt(place, column);
+    const cluster = column.title;
     const found = await hub.apps({ text: key, cluster: [cluster], limit: 20 }).catch(() => undefined);
     const row = found?.items.find((one) => one.key === key);
     if (row) go(withQuery({ app: refText(refOf(row)), home: refOf(row).home, tab: undefined }));
@@ -80,28 +90,44 @@ export function Board(props: { data: MatrixData; cell: number }) {
   function show(place: Place) {
     setHover(undefined);
     setCursor(place);
-    const { cell } = props;
-    const [x, y] = [place.column * cell, place.row * cell];
+    const edge = cell();
+    const [x, y] = [place.column * edge, place.row * edge];
     const [width, height] = [size().width - side(), size().height - head()];
     box.scrollTo({
-      left: x < scroll().left ? x : x + cell > scroll().left + width ? x + cell - width : scroll().left,
-      top: y < scroll().top ? y : y + cell > scroll().top + height ? y + cell - height : scroll().top,
+      left: x < scroll().left ? x : x + edge > scroll().left + width ? x + edge - width : scroll().left,
+      top: y < scroll().top ? y : y + edge > scroll().top + height ? y + edge - height : scroll().top,
     });
   }
+  /** Shows the clusters of a block one by one, those with a problem first. */
+  function zoomAt(place: Place, { first, clusters }: BoardColumn) {
+    props.zoomIn();
+    const places = Array.from({ length: clusters }, (_, number) => ({ row: place.row, column: first + number }));
+    const target = places.find(({ row, column }) => board().at(row, column)?.problems) ?? places[0];
+    if (target) requestAnimationFrame(() => show(target));
+  }
+  // The cursor stays at its cluster, whatever that is part of.
+  createEffect(on(board, (next, before) => {
+    const from = cursor();
+    const cluster = from && before && before.columns !== next.columns ? before.columns[from.column]?.first : undefined;
+    setHover(undefined);
+    if (!from || cluster === undefined) return;
+    const column = next.columns.findLastIndex((one) => one.first <= cluster);
+    setCursor({ row: Math.min(from.row, next.keys.length - 1), column: Math.max(0, column) });
+  }));
   function move(rows: number, columns: number) {
     const from = cursor() ?? { row: 0, column: 0 };
     const limit = (n: number, most: number) => Math.max(0, Math.min(most - 1, n));
-    show({ row: limit(from.row + rows, props.data.rows.length), column: limit(from.column + columns, props.data.columns.length) });
+    show({ row: limit(from.row + rows, board().keys.length), column: limit(from.column + columns, board().columns.length) });
   }
   /** The next cell with a problem after the cursor, row by row. */
   function nextProblem() {
-    const { rows, columns } = props.data;
-    const all = rows.length * columns.length;
+    const { keys, columns, at } = board();
+    const all = keys.length * columns.length;
     const from = cursor() ? (cursor()?.row ?? 0) * columns.length + (cursor()?.column ?? 0) : -1;
     for (let step = 1; step <= all; step++) {
       const index = (from + step) % all;
       const place = { row: Math.floor(index / columns.length), column: index % columns.length };
-      if (cellAt(props.data, place)?.problem) return show(place);
+      if (at(place.row, place.column)?.problems) return show(place);
     }
   }
   useKeys("Matrix", [
@@ -121,36 +147,40 @@ export function Board(props: { data: MatrixData; cell: number }) {
       const first = Math.max(0, middle - reach);
       return Array.from({ length: Math.min(count, middle + reach + 1) - first }, (_, index) => first + index);
     };
-    return { rows: range(row, NEAR_ROWS, props.data.rows.length), columns: range(column, NEAR_COLUMNS, props.data.columns.length) };
+    return { rows: range(row, NEAR_ROWS, board().keys.length), columns: range(column, NEAR_COLUMNS, board().columns.length) };
   });
+  const name = (column: number) => {
+    const found = board().columns[column];
+    return found ? columnWords(found) : "";
+  };
   const cellId = (place: Place) => `cell-${place.row}-${place.column}`;
   const tip = () => {
     const place = at();
     if (!place) return undefined;
-    const x = side() + (place.column + 1) * props.cell - scroll().left + 8;
-    const y = head() + (place.row + 1) * props.cell - scroll().top + 4;
+    const x = side() + (place.column + 1) * cell() - scroll().left + 8;
+    const y = head() + (place.row + 1) * cell() - scroll().top + 4;
     return { place, x: Math.min(x, Math.max(8, size().width - 290)), y: Math.min(y, size().height - 70) };
   };
 
   return (
     <div class="board-frame">
-      <div class="board" ref={box} role="grid" aria-label="Apps by clusters" tabIndex={0} aria-rowcount={props.data.rows.length + 1} aria-colcount={props.data.columns.length + 1}
+      <div class="board" ref={box} role="grid" aria-label="Apps by clusters" tabIndex={0} aria-rowcount={board().keys.length + 1} aria-colcount={board().columns.length + 1}
         aria-activedescendant={cursor() ? cellId(cursor() as Place) : undefined}
         onScroll={() => setScroll({ left: box.scrollLeft, top: box.scrollTop })} onKeyDown={onKeyDown} onFocus={() => cursor() || setCursor({ row: 0, column: 0 })}
         onPointerMove={(event) => setHover(placeAt(event))} onPointerLeave={() => setHover(undefined)} onClick={(event) => { const place = placeAt(event); if (place) setCursor(place); void openAt(place); }}>
-        <div class="board-size" role="presentation" style={{ width: `${side() + props.data.columns.length * props.cell + 40}px`, height: `${head() + props.data.rows.length * props.cell + 8}px` }}>
+        <div class="board-size" role="presentation" style={{ width: `${side() + board().columns.length * cell() + (board().isBlocks ? 0 : 40)}px`, height: `${head() + board().keys.length * cell() + 8}px` }}>
           <canvas class="board-canvas" ref={canvas} aria-hidden="true" style={{ width: `${size().width}px`, height: `${size().height}px` }} />
         </div>
         <div class="reader" role="rowgroup">
           <div role="row" aria-rowindex="1">
             <span role="columnheader">App</span>
-            <For each={near().columns}>{(column) => <span role="columnheader" aria-colindex={column + 2}><Text value={props.data.columns[column]?.cluster ?? ""} /></span>}</For>
+            <For each={near().columns}>{(column) => <span role="columnheader" aria-colindex={column + 2}>{name(column)}</span>}</For>
           </div>
           <For each={near().rows}>
             {(row) => (
               <div role="row" aria-rowindex={row + 2}>
-                <span role="rowheader"><Text value={props.data.rows[row]?.key ?? ""} /></span>
-                <For each={near().columns}>{(column) => <span role="gridcell" id={cellId({ row, column })} aria-colindex={column + 2}>{words(props.data, { row, column })}</span>}</For>
+                <span role="rowheader"><Text value={board().keys[row] ?? ""} /></span>
+                <For each={near().columns}>{(column) => <span role="gridcell" id={cellId({ row, column })} aria-colindex={column + 2}>{cellWords(board().at(row, column))}</span>}</For>
               </div>
             )}
           </For>
@@ -159,8 +189,8 @@ export function Board(props: { data: MatrixData; cell: number }) {
       <Show when={tip()}>
         {(shown) => (
           <div class="board-tip" aria-hidden="true" style={{ transform: `translate(${shown().x}px, ${shown().y}px)` }}>
-            <p class="strong clip">{plain(props.data.rows[shown().place.row]?.key.split("/").at(-1) ?? "")}</p>
-            <p><Text value={props.data.columns[shown().place.column]?.cluster ?? ""} /> <span class="muted">{words(props.data, shown().place)}</span></p>
+            <p class="strong clip">{plain(board().keys[shown().place.row]?.split("/").at(-1) ?? "")}</p>
+            <p>{name(shown().place.column)} <span class="muted">{cellWords(board().at(shown().place.row, shown().place.column))}</span></p>
           </div>
         )}
       </Show>

@@ -10,13 +10,18 @@ import { FreshGlyph, Glyph } from "../../parts/Glyph";
 import { ErrorNote, ListFoot, Loading, Note, ViewCommand } from "../../parts/Notes";
 import { FilterBar } from "../apps/FilterBar";
 import { readFilters, toParams } from "../apps/filters";
-import type { MatrixData } from "./drawing";
-import { Board } from "./Board";
+import { countPairs, type MatrixData, sorted } from "../../lib/board";
+import { LabelMenu } from "../apps/LabelMenu";
+import { Board, type Zoom } from "./Board";
 
 const PAGE = 500;
 /** Pages that are read at once; a reader of more rows filters. */
 const MOST_PAGES = 20;
-const ZOOMS = [8, 12, 16, 20, 24];
+const ZOOMS: readonly Zoom[] = ["blocks", 8, 12, 16, 20, 24];
+/** Size of cells at which the names of apps and clusters have place. */
+const READABLE = 16;
+/** With more clusters the board begins with blocks. */
+const MOST_CELLS = 160;
 
 interface Read {
   data: MatrixData;
@@ -25,7 +30,7 @@ interface Read {
   problems: number;
 }
 
-async function readAll(filters: ReturnType<typeof toParams>, signal: AbortSignal): Promise<{ read: Read }> {
+async function readAll(filters: ReturnType<typeof toParams> & { label?: string | undefined }, signal: AbortSignal): Promise<{ read: Read }> {
   const answer = await hub.matrix({ ...filters, limit: PAGE }, signal);
   const rows = [...answer.rows];
   const legend = new Map(answer.legend.map((one) => [one.code, one]));
@@ -35,24 +40,16 @@ async function readAll(filters: ReturnType<typeof toParams>, signal: AbortSignal
     for (const one of page.legend) legend.set(one.code, one);
     next = page.next;
   }
-  // Clusters by name: people look for one by it.
-  const order = answer.columns.map((_, index) => index).sort((a, b) => (answer.columns[a]?.cluster ?? "").localeCompare(answer.columns[b]?.cluster ?? ""));
-  const columns = order.map((index) => answer.columns[index]).filter((one) => one !== undefined);
-  let pairs = 0;
-  let problems = 0;
-  const sorted = rows.map(({ key, cells }) => {
-    const codes = [...cells];
-    for (const code of codes) if (code !== ".") { pairs += 1; problems += legend.get(code)?.problem ? 1 : 0; }
-    return { key, cells: order.map((index) => codes[index] ?? ".").join("") };
-  });
-  return { read: { data: { columns, rows: sorted, legend }, answer, pairs, problems } };
+  const data = sorted(answer.columns, rows, legend);
+  return { read: { data, answer, ...countPairs(data) } };
 }
 
 export default function Matrix() {
   const filters = () => readFilters();
+  const label = () => param("label") || undefined;
   const [shown, setShown] = createSignal<Read>();
   const [answer, again] = createAnswer(
-    () => toParams(filters()),
+    () => ({ ...toParams(filters()), ...(label() ? { label: label() } : {}) }),
     async (key, signal) => {
       // The board is not reactive in its cells, so it is kept beside the answer.
       setShown((await readAll(key, signal)).read);
@@ -60,11 +57,11 @@ export default function Matrix() {
     },
     { every: 2000 },
   );
-  const zoom = () => {
-    const asked = Number(param("zoom"));
-    if (ZOOMS.includes(asked)) return asked;
+  const zoom = (): Zoom => {
+    const asked = ZOOMS.find((one) => String(one) === param("zoom"));
+    if (asked) return asked;
     const columns = shown()?.data.columns.length ?? 0;
-    return columns > 80 ? 8 : columns > 40 ? 16 : 24;
+    return columns > MOST_CELLS ? "blocks" : columns > 80 ? 8 : columns > 40 ? 16 : 24;
   };
   const step = (by: number) => {
     const next = ZOOMS[ZOOMS.indexOf(zoom()) + by];
@@ -86,6 +83,7 @@ export default function Matrix() {
       </header>
       <div class="matrix-tools">
         <FilterBar filters={filters()} isPlain />
+        <LabelMenu title="Group clusters" chosen={label()} choose={(value) => go(withQuery({ label: value === label() ? undefined : value }))} />
         <div class="zoom" role="group" aria-label="Zoom">
           <button type="button" class="button" aria-label="Smaller cells" disabled={zoom() === ZOOMS[0]} onClick={() => step(-1)}>−</button>
           <button type="button" class="button" aria-label="Larger cells" disabled={zoom() === ZOOMS.at(-1)} onClick={() => step(1)}>+</button>
@@ -99,10 +97,10 @@ export default function Matrix() {
               <p class="muted">The first {number(read().data.rows.length)} of {count(read().answer.total, "app")}{read().answer.columnsOmitted ? `, and without ${count(read().answer.columnsOmitted ?? 0, "cluster")}` : ""}: filter to see others.</p>
             </Show>
             <Show when={read().data.rows.length} fallback={<Note kind="quiet" title="No app matches these filters." action={<a class="button" href="/matrix">Clear all filters</a>} />}>
-              <Board data={read().data} cell={zoom()} />
+              <Board data={read().data} zoom={zoom()} zoomIn={() => go(withQuery({ zoom: String(READABLE) }), { replace: true })} />
             </Show>
             <ListFoot state={read().answer.state} missing={read().answer.missing} omitted={read().answer.missingOmitted}>
-              <Legend />
+              <Legend hasBlocks={zoom() === "blocks"} />
             </ListFoot>
           </>
         )}
@@ -111,12 +109,14 @@ export default function Matrix() {
   );
 }
 
-const Legend = () => (
+const Legend = (props: { hasBlocks: boolean }) => (
   <ul class="legend" aria-label="Legend">
     <For each={["Current", "InProgress", "Failed", "NotFound", "Terminating"] as const}>
       {(status) => <li class="mark"><span class="legend-cell" data-status={status} aria-hidden="true" /><Glyph status={status} /> {status === "Current" ? "Ready" : status}</li>}
     </For>
-    <li class="mark"><span class="legend-cell" data-problem="true" aria-hidden="true" /> Ready with another problem</li>
+    <Show when={props.hasBlocks} fallback={<li class="mark"><span class="legend-cell" data-problem="true" aria-hidden="true" /> Ready with another problem</li>}>
+      <li class="mark"><span class="legend-cell" data-block="true" aria-hidden="true" /> several clusters, the part with problems at the foot</li>
+    </Show>
     <li class="mark"><FreshGlyph state="lost" /> not live: hatched</li>
   </ul>
 );

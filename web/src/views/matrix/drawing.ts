@@ -1,11 +1,6 @@
 // Draws the part of the matrix that is on the screen. Cells are drawn and not built: a million of them would be too many.
-import type { FreshnessState, MatrixLegend, Status } from "../../api/types";
-
-export interface MatrixData {
-  columns: { cluster: string; freshness: FreshnessState }[];
-  rows: { key: string; cells: string }[];
-  legend: Map<string, MatrixLegend>;
-}
+import type { Status } from "../../api/types";
+import type { BoardCell, BoardColumn, BoardData } from "../../lib/board";
 
 /** The place of the window on the whole board, and its sizes, all in CSS pixels. */
 export interface Window {
@@ -14,9 +9,10 @@ export interface Window {
   width: number;
   height: number;
   cell: number;
-  /** Width of the row headers and height of the column headers. */
+  /** Width of the row headers and height of the column headers, with the band of the names of groups at its top. */
   side: number;
   head: number;
+  band: number;
 }
 
 export interface Place {
@@ -39,19 +35,19 @@ export function readPalette(host: HTMLElement): Palette {
   return { ...colors, font: getComputedStyle(host).fontFamily } as Palette;
 }
 
+/** Height of the names of clusters above their columns. */
+export const TITLES = 84;
+
 const FILLS: Record<Status, keyof Palette> = {
   Current: "fill-ready", InProgress: "fill-progress", Failed: "fill-failed", NotFound: "fill-notfound",
   Terminating: "fill-terminating", Unknown: "fill-unknown",
 };
 
-export const cellAt = (data: MatrixData, place: Place): MatrixLegend | undefined =>
-  data.legend.get(data.rows[place.row]?.cells[place.column] ?? ".");
-
 /** The first and last index of what stands between two edges. */
 const span = (offset: number, size: number, cell: number, count: number): [number, number] =>
   [Math.max(0, Math.floor(offset / cell)), Math.min(count - 1, Math.ceil((offset + size) / cell))];
 
-export function draw(canvas: HTMLCanvasElement, data: MatrixData, view: Window, palette: Palette, cursor: Place | undefined) {
+export function draw(canvas: HTMLCanvasElement, data: BoardData, view: Window, palette: Palette, cursor: Place | undefined) {
   const ratio = devicePixelRatio || 1;
   if (canvas.width !== Math.round(view.width * ratio) || canvas.height !== Math.round(view.height * ratio)) {
     canvas.width = Math.round(view.width * ratio);
@@ -64,7 +60,7 @@ export function draw(canvas: HTMLCanvasElement, data: MatrixData, view: Window, 
   ctx.fillRect(0, 0, view.width, view.height);
 
   const { cell, side, head } = view;
-  const [row0, row1] = span(view.top, view.height - head, cell, data.rows.length);
+  const [row0, row1] = span(view.top, view.height - head, cell, data.keys.length);
   const [col0, col1] = span(view.left, view.width - side, cell, data.columns.length);
   const x = (column: number) => side + column * cell - view.left;
   const y = (row: number) => head + row * cell - view.top;
@@ -75,13 +71,12 @@ export function draw(canvas: HTMLCanvasElement, data: MatrixData, view: Window, 
   ctx.rect(side, head, view.width - side, view.height - head);
   ctx.clip();
   for (let column = col0; column <= col1; column++) {
-    if (data.columns[column]?.freshness !== "live") hatch(ctx, x(column), head, cell, Math.min(view.height - head, data.rows.length * cell - view.top), palette);
+    if (data.columns[column]?.freshness !== "live") hatch(ctx, x(column), head, cell, Math.min(view.height - head, data.keys.length * cell - view.top), palette);
   }
   for (let row = row0; row <= row1; row++) {
-    const cells = data.rows[row]?.cells ?? "";
     for (let column = col0; column <= col1; column++) {
-      const meaning = data.legend.get(cells[column] ?? ".");
-      if (meaning) drawCell(ctx, meaning, x(column), y(row), cell, palette);
+      const shown = data.at(row, column);
+      if (shown) drawCell(ctx, shown, x(column), y(row), cell, palette);
     }
   }
   if (cursor) {
@@ -96,19 +91,20 @@ export function draw(canvas: HTMLCanvasElement, data: MatrixData, view: Window, 
   ctx.beginPath();
   ctx.rect(0, head, side, view.height - head);
   ctx.clip();
-  if (cell >= 12) for (let row = row0; row <= row1; row++) drawKey(ctx, data.rows[row]?.key ?? "", y(row) + cell / 2, side, cell, palette, cursor?.row === row);
+  if (side > cell) for (let row = row0; row <= row1; row++) drawKey(ctx, data.keys[row] ?? "", y(row) + cell / 2, side, cell, palette, cursor?.row === row);
   ctx.restore();
 
   ctx.save();
   ctx.beginPath();
   ctx.rect(side, 0, view.width - side, head);
   ctx.clip();
-  if (cell >= 14) for (let column = col0; column <= col1; column++) drawCluster(ctx, data.columns[column], x(column) + cell / 2, head, palette, cursor?.column === column);
+  if (view.band) for (let column = col0; column <= col1; column++) drawGroup(ctx, data, column, view, palette);
+  if (cell >= 14 && !data.isBlocks) for (let column = col0; column <= col1; column++) drawCluster(ctx, data.columns[column], x(column) + cell / 2, head, palette, cursor?.column === column);
   ctx.restore();
 }
 
 /** Lines that lead the eye from a name to its cells, and the row of the cursor. */
-function drawLines(ctx: CanvasRenderingContext2D, data: MatrixData, view: Window, palette: Palette, cursor: Place | undefined, row0: number, row1: number) {
+function drawLines(ctx: CanvasRenderingContext2D, data: BoardData, view: Window, palette: Palette, cursor: Place | undefined, row0: number, row1: number) {
   const { cell, side, head } = view;
   const right = Math.min(view.width, side + data.columns.length * cell - view.left);
   ctx.save();
@@ -146,7 +142,7 @@ function hatch(ctx: CanvasRenderingContext2D, x: number, y: number, width: numbe
   ctx.restore();
 }
 
-function drawCell(ctx: CanvasRenderingContext2D, meaning: MatrixLegend, x: number, y: number, cell: number, palette: Palette) {
+function drawCell(ctx: CanvasRenderingContext2D, { meaning, apps, problems }: BoardCell, x: number, y: number, cell: number, palette: Palette) {
   const gap = cell >= 14 ? 2 : 1;
   const size = cell - 2 * gap;
   const left = x + gap;
@@ -160,6 +156,15 @@ function drawCell(ctx: CanvasRenderingContext2D, meaning: MatrixLegend, x: numbe
     ctx.fillRect(left, top, size, size);
     ctx.strokeRect(left + 0.5, top + 0.5, size - 1, size - 1);
     ctx.setLineDash([]);
+    return;
+  }
+  if (problems && problems < apps) {
+    // The part of a block that has problems stands on the rest of it, and is never too small to be seen.
+    const part = Math.max(2, Math.round((size * problems) / apps));
+    ctx.fillStyle = palette["fill-ready"];
+    ctx.fillRect(left, top, size, size - part);
+    ctx.fillStyle = palette[meaning.effective === "Current" ? "fill-failed" : FILLS[meaning.effective]];
+    ctx.fillRect(left, top + size - part, size, part);
     return;
   }
   ctx.fillStyle = palette[FILLS[meaning.effective]];
@@ -219,7 +224,27 @@ function drawKey(ctx: CanvasRenderingContext2D, key: string, y: number, side: nu
   ctx.fillText(fit(ctx, key.slice(0, cut), side - at - 16), at, y);
 }
 
-function drawCluster(ctx: CanvasRenderingContext2D, column: MatrixData["columns"][number] | undefined, x: number, head: number, palette: Palette, isAt: boolean) {
+/** Draws the name of a group at its first column, or at the first that is shown, and a line before it. */
+function drawGroup(ctx: CanvasRenderingContext2D, { columns }: BoardData, column: number, view: Window, palette: Palette) {
+  const group = columns[column]?.group;
+  const isFirst = columns[column - 1]?.group !== group;
+  const x = view.side + column * view.cell - view.left;
+  if (isFirst && column > 0) {
+    ctx.fillStyle = palette.line;
+    ctx.fillRect(x - 0.5, 0, 1, view.height);
+  }
+  if (!isFirst && x - view.cell >= view.side) return;
+  let next = column;
+  while (next < columns.length && columns[next]?.group === group && x + (next - column) * view.cell < view.width) next += 1;
+  ctx.textAlign = "left";
+  ctx.font = `600 12px ${palette.font}`;
+  ctx.fillStyle = palette.text;
+  const left = Math.max(x, view.side);
+  const room = x + (next - column) * view.cell - left - 8;
+  if (room > 12) ctx.fillText(fit(ctx, group ?? "", room), left + 2, view.band / 2);
+}
+
+function drawCluster(ctx: CanvasRenderingContext2D, column: BoardColumn | undefined, x: number, head: number, palette: Palette, isAt: boolean) {
   if (!column) return;
   ctx.save();
   ctx.translate(x, head - 8);
@@ -227,6 +252,6 @@ function drawCluster(ctx: CanvasRenderingContext2D, column: MatrixData["columns"
   ctx.textAlign = "left";
   ctx.font = `${isAt ? 600 : 400} 12px ${palette.font}`;
   ctx.fillStyle = isAt ? palette.accent : column.freshness === "live" ? palette.text : palette.muted;
-  ctx.fillText(fit(ctx, column.freshness === "live" ? column.cluster : `${column.cluster} (${column.freshness})`, head), 0, 0);
+  ctx.fillText(fit(ctx, column.freshness === "live" ? column.title : `${column.title} (${column.freshness})`, TITLES), 0, 0);
   ctx.restore();
 }

@@ -12,6 +12,7 @@ import { Section } from "../../parts/Section";
 import { Key, Name, Text } from "../../parts/Text";
 import { FilterText } from "../apps/FilterBar";
 import { type Cause, Causes, causesOf } from "../attention/Entry";
+import { NamedObjects, namedObject } from "./NamedObjects";
 
 const MOST = 20;
 
@@ -49,7 +50,8 @@ export default function SearchPage() {
       <Announce text={sentence()} />
       <div class="filters"><FilterText isWide title="Search" value={text()} set={(value) => go(withQuery({ q: value || undefined }), { replace: true })} /></div>
       <ErrorNote error={answer.error} what="The search" retry={again} />
-      <Show when={answer.data} fallback={<Show when={text() && !answer.error} fallback={<Show when={!text()}><p class="muted">Type a part of a name, a key or a message.</p></Show>}><Loading what="the search" /></Show>}>
+      <Show when={namedObject(text())}>{(name) => <NamedObjects name={name()} />}</Show>
+      <Show when={answer.data} fallback={<Show when={text() && !answer.error} fallback={<Show when={!text()}><p class="muted">Type a part of a name, a key or a message, or KIND/NAME of any object.</p></Show>}><Loading what="the search" /></Show>}>
         {(data) => (
           <div class="search-results">
             <CoverNote state={data().state} missing={data().missing} omitted={data().omitted} />

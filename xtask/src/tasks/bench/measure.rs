@@ -11,6 +11,7 @@ use clap::Args;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// The cost of one run.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -127,4 +128,14 @@ pub(super) fn load() -> String {
 /// Returns the word for a figure that is within its bar, or not.
 pub(super) fn verdict(is_met: bool) -> &'static str {
     if is_met { "met" } else { "MISSED" }
+}
+
+/// Returns a number of an answer; NaN, which is within no bar, if it has none.
+pub(super) fn figure(value: &Value) -> f64 {
+    value.as_f64().unwrap_or(f64::NAN)
+}
+
+/// Prints a figure and its maximum as met or missed.
+pub(super) fn bar(what: &str, figure: f64, most: f64) {
+    println!("{what:70} {figure:>10.2} {most:>9.0}  {}", verdict(figure <= most));
 }

@@ -2,9 +2,7 @@
 
 use std::io::Read;
 
-use axum::body::Bytes;
 use flate2::read::GzDecoder;
-use http::HeaderMap;
 
 use super::*;
 use crate::http::guard::is_taken;
@@ -16,16 +14,6 @@ fn guarded(fleet: &SampleFleet) -> Router {
     let (access, _) = Access::loopback(7654).unwrap();
     let hub = HubApi::of(Arc::clone(&fleet.index), Some(access), Limits::default()).unwrap();
     router(Arc::new(hub))
-}
-
-async fn load(router: &Router, path: &str, headers: &[(&str, &str)]) -> (StatusCode, HeaderMap, Bytes) {
-    let mut request = http::Request::get(path);
-    for (name, value) in headers {
-        request = request.header(*name, *value);
-    }
-    let response = router.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
-    let (parts, body) = response.into_parts();
-    (parts.status, parts.headers, body.collect().await.unwrap().to_bytes())
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ use clap::Args;
 use serde_json::Value;
 use taffrail_testkit::binary;
 
-use super::measure::{load, verdict};
+use super::measure::{bar, figure, load, verdict};
 use super::subject::{Subject, Usage};
 
 /// Measure a hub of many clusters with 100 apps each, whose reports come from another process: memory, CPU time,
@@ -203,7 +203,7 @@ impl Hub {
 const MEBI: f64 = 1.048_576;
 
 /// Returns the number of apps of so many clusters.
-fn rows(clusters: u32) -> f64 {
+pub(super) fn rows(clusters: u32) -> f64 {
     f64::from(clusters) * APPS
 }
 
@@ -236,9 +236,9 @@ trait Side {
 }
 
 /// The hub that is measured, and the writer.
-struct Bench {
-    hub: Subject,
-    writer: Subject,
+pub(super) struct Bench {
+    pub(super) hub: Subject,
+    pub(super) writer: Subject,
     program: PathBuf,
     socket: PathBuf,
     store: PathBuf,
@@ -275,7 +275,7 @@ fn text(path: &Path) -> Result<&str> {
 
 impl Bench {
     /// Starts a hub and the writer of a fleet.
-    fn start(program: &Path, store: &Path, clusters: u32, seed: u64) -> Result<Bench> {
+    pub(super) fn start(program: &Path, store: &Path, clusters: u32, seed: u64) -> Result<Bench> {
         // The path of a socket has at most 108 bytes.
         let socket = std::env::temp_dir().join(format!("taffrail-bench-{}.sock", std::process::id()));
         let writer = Subject::start(program, &["write", &clusters.to_string(), &seed.to_string()])?;
@@ -284,18 +284,23 @@ impl Bench {
         Ok(Bench { hub, writer, program, socket, store, clusters, problems: Vec::new() })
     }
 
-    /// Tells the writer how the hub is asked.
-    fn introduce(&mut self) -> Result<()> {
+    /// Returns the address and the token of the hub.
+    pub(super) fn access(&self) -> Result<(&str, &str)> {
         let synced = &self.hub.synced;
         let (address, token) = (synced["address"].as_str(), synced["token"].as_str());
-        let (address, token) = address.zip(token).context("the hub did not print its address and token")?;
+        address.zip(token).context("the hub did not print its address and token")
+    }
+
+    /// Tells the writer how the hub is asked.
+    fn introduce(&mut self) -> Result<()> {
+        let (address, token) = self.access()?;
         let command = format!("hub {address} {token}");
         self.tell(&command)?;
         Ok(())
     }
 
     /// Has the writer report the whole fleet to the hub.
-    fn load(&mut self, rows: f64) -> Result<()> {
+    pub(super) fn load(&mut self, rows: f64) -> Result<()> {
         self.introduce()?;
         let loaded = self.tell(&format!("load {}", text(&self.socket)?))?;
         let usage = self.hub.usage()?;
@@ -405,13 +410,4 @@ impl Bench {
         }
         self.load(rows)
     }
-}
-
-fn figure(value: &Value) -> f64 {
-    value.as_f64().unwrap_or(f64::NAN)
-}
-
-/// Prints a figure and its maximum as met or missed.
-fn bar(what: &str, figure: f64, most: f64) {
-    println!("{what:70} {figure:>10.2} {most:>9.0}  {}", verdict(figure <= most));
 }
