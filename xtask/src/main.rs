@@ -32,6 +32,7 @@ enum Task {
     Test(tasks::test::Test),
     Tidy(tasks::tidy::Tidy),
     Truth(tasks::truth::Truth),
+    Tui(tasks::tui::Tui),
     #[command(hide = true)]
     Measure(tasks::bench::Measure),
 }
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         Task::Test(task) => task.run(),
         Task::Tidy(task) => task.run(),
         Task::Truth(task) => task.run(),
+        Task::Tui(task) => task.run(),
         Task::Measure(task) => task.run(),
     };
     match done {

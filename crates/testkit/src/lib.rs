@@ -3,6 +3,7 @@
 pub mod binary;
 pub mod examples;
 mod exchange;
+pub mod fake_hub;
 pub mod hub;
 pub mod kube;
 mod kubeconfig;
@@ -13,6 +14,7 @@ pub mod proxy;
 pub mod running;
 #[cfg(feature = "server")]
 pub mod server;
+pub mod terminal;
 pub mod truth;
 
 pub use exchange::exchange;

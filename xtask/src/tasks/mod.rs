@@ -10,3 +10,4 @@ pub(crate) mod test;
 pub(crate) mod tidy;
 pub(crate) mod truth;
 pub(crate) mod tryout;
+pub(crate) mod tui;

@@ -8,7 +8,8 @@
 //! a panic is reported, and on interrupts.
 
 use std::io::{self, IsTerminal, Write};
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use anstream::ColorChoice;
 use rustix::termios::{self, LocalModes, OptionalActions, Termios};
@@ -16,7 +17,8 @@ use unicode_width::UnicodeWidthChar;
 
 use super::Sieve;
 
-/// The state of the terminal before a screen was opened; `None` while none is open.
+/// The state of the terminal before a screen was opened; `None` while none is open. A thread holds the lock
+/// while it draws.
 static BEFORE: Mutex<Option<Before>> = Mutex::new(None);
 
 /// The state of the terminal before the screen was drawn on it.
@@ -68,8 +70,9 @@ impl Screen {
     }
 
     /// Draws these lines, which may have colours, from the top, and clears the rows below. Cuts lines that are too
-    /// wide, and leaves out those for which there are no rows.
+    /// wide, and leaves out those for which there are no rows. Fails after a panic of any thread.
     pub(crate) fn draw(&mut self, lines: &[String]) -> io::Result<()> {
+        check()?;
         let (columns, rows) = self.size();
         let mut out = String::new();
         if (columns, rows) != self.size {
@@ -90,9 +93,7 @@ impl Screen {
         if out.is_empty() {
             return Ok(());
         }
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(format!("{BEGIN_UPDATE}{out}{END_UPDATE}").as_bytes())?;
-        stdout.flush()
+        write(format!("{BEGIN_UPDATE}{out}{END_UPDATE}").as_bytes())
     }
 
     fn line(&self, line: &str, columns: usize) -> String {
@@ -134,9 +135,7 @@ impl Canvas {
 
     fn enter() -> io::Result<()> {
         enter(LEAVE_MOUSE)?;
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(ENTER_MOUSE)?;
-        stdout.flush()
+        write(ENTER_MOUSE)
     }
 }
 
@@ -147,12 +146,24 @@ impl Drop for Canvas {
     }
 }
 
+/// True after a panic of any thread since a screen was first opened.
+static PANICKED: AtomicBool = AtomicBool::new(false);
+
+/// Fails after a panic of any thread, by which the terminal was restored: what goes on can draw no more.
+pub(crate) fn check() -> io::Result<()> {
+    match PANICKED.load(Ordering::Relaxed) {
+        true => Err(io::Error::other("a part of the program failed")),
+        false => Ok(()),
+    }
+}
+
 /// Restores the terminal before a panic is reported.
 fn restore_on_panic() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let next = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
+            PANICKED.store(true, Ordering::Relaxed);
             restore();
             next(panic);
         }));
@@ -197,15 +208,31 @@ fn enter(leave: &'static [u8]) -> io::Result<()> {
         silent.local_modes.remove(LocalModes::ECHO | LocalModes::ICANON);
         termios::tcsetattr(&stdin, OptionalActions::Now, &silent)?;
     }
-    *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(Before { input, leave });
+    *before() = Some(Before { input, leave });
+    write(ENTER)
+}
+
+fn before() -> MutexGuard<'static, Option<Before>> {
+    BEFORE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writes to the terminal while a screen is open; does nothing after [`restore`], so that no frame of a thread that goes
+/// on appears on the screen of the shell.
+pub(crate) fn write(bytes: &[u8]) -> io::Result<()> {
+    let open = before();
+    if open.is_none() {
+        return Ok(());
+    }
     let mut stdout = io::stdout().lock();
-    stdout.write_all(ENTER)?;
+    stdout.write_all(bytes)?;
     stdout.flush()
 }
 
 /// Restores the terminal to its state before the screen was opened; does nothing if none is open.
 pub(crate) fn restore() {
-    let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+    // Held until the end: another thread draws before, or not at all.
+    let mut open = before();
+    let Some(before) = open.take() else { return };
     // A panicking or interrupted thread may hold the lock of stdout; and a closed stdout cannot be reported.
     if let Ok(terminal) = rustix::io::dup(io::stdout()) {
         let _ = std::fs::File::from(terminal).write_all(before.leave);

@@ -8,9 +8,9 @@ use std::process::{Child, ChildStdout, Stdio};
 
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
+use taffrail_testkit::terminal::Terminal;
 
 use super::hub::ask_until;
-use super::terminal::Terminal;
 use super::{command, taffrail};
 
 /// A demo without a terminal, in a folder of its own.
@@ -292,7 +292,7 @@ fn the_overview_takes_the_screen_and_gives_it_back() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = command(&["demo", "--color", "never"]);
     command.env("XDG_RUNTIME_DIR", folder.path());
-    let mut terminal = Terminal::start(command, 80, 24);
+    let mut terminal = Terminal::start(command, 80, 24).unwrap();
     terminal.wait_for("Ctrl-C ends the demo");
     assert!(terminal.text.starts_with("\x1b[?1049h"), "{:?}", terminal.text);
     // Before there was anything to see, it said what is waited for.

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use snapbox::str;
 use taffrail_sim::Trouble;
+use taffrail_testkit::fake_hub::{FakeHub, send_json};
 
-use super::fake_hub::{FakeHub, send_json};
 use super::hub::{Hub, ask_until, wait_for};
 use super::served::Served;
 use super::{Answer, assert_shown, logs, run, taffrail};
@@ -316,7 +316,8 @@ fn of_fake(arguments: &[&str], page: impl Fn() -> Value + Send + Sync + 'static)
             let fleet = json!({"now": "2026-03-01T12:00:00Z", "clusters": 1, "only": "eu"});
             send_json(stream, &json!({"fleet": fleet, "items": [row()], "isWell": true}));
         }
-    });
+    })
+    .unwrap();
     taffrail(&[&["history", "shop", "--hub", &hub.url], arguments].concat(), "")
 }
 

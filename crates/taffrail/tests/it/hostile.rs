@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 use taffrail_testkit::server::Server;
+use taffrail_testkit::terminal::Terminal;
 use unicode_width::UnicodeWidthStr;
 
 use super::bad_clusters::kubeconfig;
 use super::served::Served;
-use super::terminal::Terminal;
 use super::{NOW, clean, command, golden_app, taffrail, verbs};
 
 /// Moves the cursor, sets the title, hides, turns the order around, ends lines, is not seen.
@@ -109,7 +109,7 @@ fn no_view_lets_text_from_outside_act_on_the_terminal() {
     ] {
         let mut asked = command(&[line, &["--from", &file, "--no-pager"]].concat());
         asked.env("NO_COLOR", "");
-        let (text, _) = Terminal::start(asked, 120, 40).end();
+        let (text, _) = Terminal::start(asked, 120, 40).unwrap().end();
         let plain = seen(&text);
         assert!(!text.is_empty(), "{line:?}");
         // What is forged would begin a line.
@@ -118,7 +118,7 @@ fn no_view_lets_text_from_outside_act_on_the_terminal() {
     }
     for line in [&["status"][..], &["status", "-o", "name"], &["status", "-o", "json"]] {
         let asked = command(&[line, &["-f", &file, "--no-pager"]].concat());
-        let (text, _) = Terminal::start(asked, 120, 40).end();
+        let (text, _) = Terminal::start(asked, 120, 40).unwrap().end();
         seen(&text);
     }
 }
@@ -231,7 +231,7 @@ fn served() -> Served {
 
 /// Asks all clusters on a terminal.
 fn on_terminal(served: &Served, arguments: &[&str]) -> Terminal {
-    Terminal::start(command(&served.all(arguments)), 200, 50)
+    Terminal::start(command(&served.all(arguments)), 200, 50).unwrap()
 }
 
 #[test]
@@ -316,7 +316,7 @@ fn no_text_from_a_server_acts_on_the_terminal_in_the_frames_of_a_watch() {
             json!([{"type": "Ready", "status": "False", "reason": "Again", "message": message}]);
         served.clusters[0].apply(shop).unwrap();
         asked.wait_for("later");
-        asked.interrupt();
+        asked.send(Signal::INT);
         let (text, code) = asked.end();
         assert_eq!(code, Some(130));
         told(&text);

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use snapbox::str;
 use taffrail_sim::{Fault, Trouble};
+use taffrail_testkit::fake_hub::FakeHub;
 
-use super::fake_hub::FakeHub;
 use super::hub::{Hub, ask_until};
 use super::served::Served;
 use super::{Answer, assert_shown, command, logs, run, taffrail};
@@ -247,6 +247,7 @@ fn hostile(send: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> FakeHub {
         let _ = stream.write_all(head.as_bytes());
         send(stream);
     })
+    .unwrap()
 }
 
 fn lines(events: &[Value]) -> String {

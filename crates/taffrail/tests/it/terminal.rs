@@ -1,121 +1,14 @@
 //! Output on a terminal, and its absence elsewhere.
 
-use std::fs::{self, File};
-use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
-use std::process::{Child, Command};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::fs;
+use std::process::Command;
 
-use rustix::fs::{Mode, OFlags};
-use rustix::io::FdFlags;
-use rustix::process::{Pid, Signal};
-use rustix::pty::OpenptFlags;
-use rustix::termios::Winsize;
+use rustix::process::Signal;
 use taffrail_testkit::server::Server;
+use taffrail_testkit::terminal::Terminal;
 
 use super::bad_clusters::kubeconfig;
 use super::{NOW, clean, command, golden_app, own_app, run, taffrail};
-
-/// A process on a terminal of its own.
-pub(super) struct Terminal {
-    pub(super) child: Child,
-    input: File,
-    output: Receiver<Vec<u8>>,
-    /// The text that was written to it so far.
-    pub(super) text: String,
-}
-
-impl Terminal {
-    pub(super) fn start(mut command: Command, columns: u16, rows: u16) -> Terminal {
-        let master = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        // A terminal that a child of another test holds open as well never ends.
-        rustix::io::fcntl_setfd(&master, FdFlags::CLOEXEC).unwrap();
-        rustix::pty::grantpt(&master).unwrap();
-        rustix::pty::unlockpt(&master).unwrap();
-        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-        rustix::termios::tcsetwinsize(&master, size).unwrap();
-        let name = rustix::pty::ptsname(&master, Vec::new()).unwrap();
-        let slave: OwnedFd =
-            rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).unwrap();
-        command.env("TERM", "xterm");
-        command.stdin(slave.try_clone().unwrap()).stdout(slave.try_clone().unwrap()).stderr(slave);
-        let child = command.spawn().unwrap();
-        // It holds copies of the terminal's end, which would keep it open.
-        drop(command);
-        let (sender, output) = channel();
-        let mut master = File::from(master);
-        let input = master.try_clone().unwrap();
-        std::thread::spawn(move || {
-            let mut buffer = [0; 4096];
-            // The other end being closed is an error on some systems.
-            while let Ok(read @ 1..) = master.read(&mut buffer) {
-                if sender.send(buffer[..read].to_vec()).is_err() {
-                    return;
-                }
-            }
-        });
-        Terminal { child, input, output, text: String::new() }
-    }
-
-    /// Types on it.
-    pub(super) fn type_in(&mut self, text: &str) {
-        self.input.write_all(text.as_bytes()).unwrap();
-    }
-
-    /// Returns the settings of the terminal, for comparison.
-    pub(super) fn settings(&self) -> String {
-        format!("{:?}", rustix::termios::tcgetattr(&self.input).unwrap())
-    }
-
-    /// Changes the size of the terminal, and tells the process.
-    pub(super) fn resize(&self, columns: u16, rows: u16) {
-        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-        rustix::termios::tcsetwinsize(&self.input, size).unwrap();
-        rustix::process::kill_process(Pid::from_child(&self.child), Signal::WINCH).unwrap();
-    }
-
-    /// Takes what is written within this time, and returns the number of bytes.
-    pub(super) fn read_for(&mut self, time: Duration) -> usize {
-        let until = Instant::now() + time;
-        let before = self.text.len();
-        while let Ok(more) = self.output.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            self.text.push_str(&String::from_utf8_lossy(&more));
-        }
-        self.text.len() - before
-    }
-
-    /// Presses Ctrl-C.
-    pub(super) fn interrupt(&self) {
-        rustix::process::kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
-    }
-
-    /// Waits until the terminal shows this.
-    pub(super) fn wait_for(&mut self, wanted: &str) {
-        while !self.text.contains(wanted) {
-            let more = self.output.recv();
-            let more = more.unwrap_or_else(|_| panic!("it ended without {wanted:?}: {:?}", self.text));
-            self.text.push_str(&String::from_utf8_lossy(&more));
-        }
-    }
-
-    /// Waits for the end: all that was shown, and the exit code.
-    pub(super) fn end(mut self) -> (String, Option<i32>) {
-        for more in self.output.iter() {
-            self.text.push_str(&String::from_utf8_lossy(&more));
-        }
-        let code = self.child.wait().unwrap().code();
-        (std::mem::take(&mut self.text), code)
-    }
-}
-
-impl Drop for Terminal {
-    fn drop(&mut self) {
-        // What has ended already does not mind; what goes on when its test fails would go on for ever.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 fn of_case(name: &str, arguments: &[&str]) -> Command {
     let from = golden_app(name);
@@ -127,7 +20,7 @@ fn long_answers_go_through_the_pager_and_short_ones_do_not() {
     let shown = |rows, pager: &str, arguments: &[&str]| {
         let mut command = of_case("helm-secret-damaged", arguments);
         command.env("PAGER", pager);
-        Terminal::start(command, 100, rows).end()
+        Terminal::start(command, 100, rows).unwrap().end()
     };
     let (short, code) = shown(24, "sed s/^/paged:/", &[]);
     assert!(short.contains("NAMESPACE") && !short.contains("paged:"), "{short}");
@@ -154,7 +47,8 @@ fn long_answers_go_through_the_pager_and_short_ones_do_not() {
 #[test]
 fn tables_fit_the_terminal() {
     for columns in [60, 80, 120] {
-        let (text, _) = Terminal::start(of_case("argo-failures", &["--color", "never"]), columns, 50).end();
+        let (text, _) =
+            Terminal::start(of_case("argo-failures", &["--color", "never"]), columns, 50).unwrap().end();
         for line in text.lines() {
             assert!(line.chars().count() <= columns.into(), "{columns}: {line}");
         }
@@ -182,7 +76,7 @@ fn colours_default_to_terminals() {
     let shown = |arguments: &[&str], variables: &[(&str, &str)]| {
         let mut command = of_case("argo-failures", arguments);
         command.envs(variables.iter().copied());
-        coloured(&Terminal::start(command, 100, 50).end().0)
+        coloured(&Terminal::start(command, 100, 50).unwrap().end().0)
     };
     assert!(shown(&[], &[]));
     assert!(!shown(&[], &[("NO_COLOR", "1")]));
@@ -221,7 +115,7 @@ fn progress_line_appears_and_is_cleared() {
     let servers = [Server::hanging(), Server::hanging()];
     let file = of_hanging(&servers, &folder);
     let arguments = ["get", "apps", "--kubeconfig", &file, "--all-contexts", "--timeout", "2s"];
-    let (text, code) = Terminal::start(command(&arguments), 100, 50).end();
+    let (text, code) = Terminal::start(command(&arguments), 100, 50).unwrap().end();
     let (before, after) = text.rsplit_once("\r\x1b[K").unwrap();
     assert!(before.contains("asking 2 clusters: 0 answered, waiting for slow-1, slow-2"), "{text:?}");
     assert!(after.starts_with("\x1b[1mCLUSTER") && !after.contains("asking"), "{text:?}");
@@ -247,9 +141,9 @@ fn an_interrupt_leaves_the_terminal_clean() {
         "--request-timeout",
         "0",
     ];
-    let mut terminal = Terminal::start(command(&arguments), 100, 50);
+    let mut terminal = Terminal::start(command(&arguments), 100, 50).unwrap();
     terminal.wait_for("waiting for slow-1");
-    terminal.interrupt();
+    terminal.send(Signal::INT);
     let (text, code) = terminal.end();
     assert_eq!(code, Some(130));
     assert!(text.ends_with("\r\x1b[K\x1b[0m"), "{text:?}");
@@ -287,8 +181,8 @@ fn a_low_screen_counts_the_problems_that_it_hides() {
         }
     });
     let words = ["get", "apps", "-w", "--kubeconfig", &served.kubeconfig, "--context", "one"];
-    let mut terminal = Terminal::start(command(&words), 100, 8);
+    let mut terminal = Terminal::start(command(&words), 100, 8).unwrap();
     terminal.wait_for("… 3 more lines, 3 of them with problems; narrow the view");
-    terminal.interrupt();
+    terminal.send(Signal::INT);
     terminal.end();
 }

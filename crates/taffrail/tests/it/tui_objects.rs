@@ -6,89 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
+use taffrail_testkit::fake_hub::{FakeHub, app, begin_stream, list, send_json};
 
-use super::fake_hub::{FakeHub, send_json};
 use super::hub::Hub;
+use super::logs;
 use super::served::Served;
-use super::terminal::Terminal;
-use super::tui::{NOW, app, covered};
-use super::{command, logs};
-
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A terminal UI on a terminal of its own, and the columns of that.
-struct Shown(Terminal, u16);
-
-impl Shown {
-    /// Starts the UI of a hub.
-    fn start(url: &str, token: &str) -> Shown {
-        let mut command = command(&["tui", "--hub", url]);
-        command.env("TAFFRAIL_HUB_TOKEN", token);
-        let mut shown = Shown(Terminal::start(command, 120, 40), 120);
-        shown.press("", "live");
-        shown
-    }
-
-    /// Types keys, and waits until the screen shows `wanted`. Only what differs is written, so a text is whole on a
-    /// screen that is drawn anew.
-    #[track_caller]
-    fn press(&mut self, keys: &str, wanted: &str) {
-        let begun = Instant::now();
-        if !keys.is_empty() {
-            self.0.type_in(keys);
-            self.await_effect(begun);
-        }
-        loop {
-            self.0.text.clear();
-            self.1 = 241 - self.1;
-            self.0.resize(self.1, 40);
-            // The next change of the size comes when this one was handled.
-            while !self.is_drawn() {
-                self.0.read_for(Duration::from_millis(50));
-                assert!(begun.elapsed() < PATIENCE, "nothing is drawn after {keys:?}: {:?}", self.0.text);
-            }
-            if self.0.text.contains(wanted) {
-                return;
-            }
-            assert!(begun.elapsed() < PATIENCE, "no {wanted:?} after {keys:?}: {:?}", self.0.text);
-        }
-    }
-
-    /// Returns true if a whole screen was written.
-    fn is_drawn(&self) -> bool {
-        let drawn = self.0.text.split_once("\u{1b}[2J");
-        drawn.is_some_and(|(_, drawn)| drawn.contains("\u{1b}[?2026l"))
-    }
-
-    /// Waits until keys have changed the screen, and a screen that changes by itself for two seconds. crossterm leaves
-    /// input that comes together with a change of the size unread until more input comes.
-    #[track_caller]
-    fn await_effect(&mut self, begun: Instant) {
-        let mut is_changed = false;
-        loop {
-            let written = self.0.read_for(Duration::from_millis(100));
-            if is_changed && (written == 0 || begun.elapsed() > Duration::from_secs(2)) {
-                return;
-            }
-            is_changed |= written > 0;
-            assert!(begun.elapsed() < PATIENCE, "no key has an effect: {:?}", self.0.text);
-        }
-    }
-
-    /// Checks that no control sequence of others reached the terminal.
-    #[track_caller]
-    fn is_clean(&self) {
-        let bad = ["\u{1b}]0;", "\u{7}", "\u{202e}"];
-        assert!(!bad.iter().any(|bad| self.0.text.contains(bad)), "{:?}", self.0.text);
-    }
-
-    fn quit(mut self) {
-        self.0.type_in("q");
-        let (text, code) = self.0.end();
-        assert_eq!(code, Some(0), "{text:?}");
-    }
-}
+use super::shown::{PATIENCE, Shown};
 
 /// Starts simulated clusters, a hub of them, and the UI with the app `shop` of the cluster `eu`.
 fn shop(names: &[&str]) -> (Served, Hub, Shown) {
@@ -163,42 +88,34 @@ fn logs_of_a_hub_are_followed_through_restarts() {
 
 /// Starts a hub with one app, whose followed logs `write` writes.
 fn with_logs(write: impl Fn(&mut TcpStream) + Send + Sync + 'static) -> FakeHub {
-    FakeHub::start(move |path, body, stream| {
-        let begin = |stream: &mut TcpStream, kind: &str| {
-            let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n");
-            let _ = stream.write_all(head.as_bytes());
-        };
-        match path.split('?').next().unwrap_or_default() {
-            "/api/v1/stream" => {
-                begin(stream, "text/event-stream");
-                let pages = json!([{"name": "news", "version": 1},
-                    {"name": "clusters", "clusters": {"live": 1, "stale": 0, "lost": 0, "state": "complete"}}]);
-                let frame = json!({"asOf": NOW, "pages": pages});
-                let mut sent = stream.write_all(format!("event: frame\ndata: {frame}\n\n").as_bytes());
-                while sent.is_ok() {
-                    std::thread::sleep(Duration::from_millis(20));
-                    sent = stream.write_all(b": alive\n\n");
-                }
+    FakeHub::start(move |path, body, stream| match path.split('?').next().unwrap_or_default() {
+        "/api/v1/stream" => {
+            let mut sent = begin_stream(stream);
+            while sent.is_ok() {
+                std::thread::sleep(Duration::from_millis(20));
+                sent = stream.write_all(b": alive\n\n");
             }
-            "/api/v1/apps" => send_json(stream, &covered("AppList", &[app(1, false)], 1)),
-            "/api/v1/logs" => {
-                let question: Value = serde_json::from_str(body).unwrap();
-                assert_eq!(question["follow"], true, "{body}");
-                begin(stream, "application/x-ndjson");
-                let subject = json!({"cluster": "eu-1", "namespace": "shop", "pod": "web-a", "container": "web",
-                    "status": "Current"});
-                let found = [
-                    json!({"event": "logs", "subjects": [subject]}),
-                    json!({"event": "chosen", "well": 0, "leftOut": 0}),
-                ];
-                found.iter().for_each(|event| drop(stream.write_all(format!("{event}\n").as_bytes())));
-                write(stream);
-            }
-            "/api/v1/attention" => send_json(stream, &covered("Attention", &[], 0)),
-            "/api/v1/changes" => send_json(stream, &covered("AppChangeList", &[], 0)),
-            _ => send_json(stream, &covered("AppList", &[app(1, false)], 1)),
         }
+        "/api/v1/apps" => send_json(stream, &list("AppList", &[app(1, false)], 1)),
+        "/api/v1/logs" => {
+            let question: Value = serde_json::from_str(body).unwrap();
+            assert_eq!(question["follow"], true, "{body}");
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\nconnection: close\r\n\r\n";
+            let _ = stream.write_all(head.as_bytes());
+            let subject = json!({"cluster": "eu-1", "namespace": "shop", "pod": "web-a", "container": "web",
+                    "status": "Current"});
+            let found = [
+                json!({"event": "logs", "subjects": [subject]}),
+                json!({"event": "chosen", "well": 0, "leftOut": 0}),
+            ];
+            found.iter().for_each(|event| drop(stream.write_all(format!("{event}\n").as_bytes())));
+            write(stream);
+        }
+        "/api/v1/attention" => send_json(stream, &list("Attention", &[], 0)),
+        "/api/v1/changes" => send_json(stream, &list("AppChangeList", &[], 0)),
+        _ => send_json(stream, &list("AppList", &[app(1, false)], 1)),
     })
+    .unwrap()
 }
 
 /// Writes lines of a log; fails if the client is gone.
@@ -254,4 +171,28 @@ fn a_log_that_floods_the_terminal_leaves_it_usable() {
     shown.press("k", "(G ");
     shown.press("d", "Tab next part");
     shown.quit();
+}
+
+#[test]
+fn a_signal_amid_a_flood_leaves_no_frame_behind() {
+    let hub = with_logs(|stream| {
+        for round in 0.. {
+            let lines: Vec<String> = (0..50).map(|number| format!("line {round} {number}")).collect();
+            if send_lines(stream, &lines).is_err() {
+                return;
+            }
+        }
+    });
+    for _ in 0..3 {
+        let mut shown = Shown::start(&hub.url, "");
+        shown.press(":apps\r", "app-00001");
+        shown.press("\r", "Tab next part");
+        shown.0.type_in("l");
+        shown.0.wait_for("line");
+        shown.0.send(Signal::TERM);
+        let (text, code) = shown.0.end();
+        assert_eq!(code, Some(143));
+        let (_, after) = text.split_once("\u{1b}[?1049l").unwrap();
+        assert_eq!(after, "\u{1b}[0m", "{text:?}");
+    }
 }

@@ -19,6 +19,7 @@ mod rules;
 mod sim;
 mod soak;
 mod subject;
+mod tui;
 mod ui;
 mod wait;
 
@@ -45,6 +46,7 @@ pub(crate) enum Bench {
     Faults(faults::Faults),
     Kills(kills::Kills),
     Ui(ui::Ui),
+    Tui(tui::Tui),
 }
 
 impl Bench {
@@ -62,6 +64,7 @@ impl Bench {
             Bench::Faults(bench) => bench.run(),
             Bench::Kills(bench) => bench.run(),
             Bench::Ui(bench) => bench.run(),
+            Bench::Tui(bench) => bench.run(),
         }
     }
 }

@@ -10,7 +10,7 @@ use super::keys::{KEYS, Scope};
 use super::model::{Model, Prompt};
 use super::operation::Operation;
 use super::paint::{Line, Pen};
-use super::question::Part;
+use super::question::{ObjectPart, Part};
 use super::rows::{ACTION_COLUMNS, APP_COLUMNS, CLUSTER_COLUMNS, Drawing, Row, app_facts, widths};
 use super::view::{Info, Kind, View, note};
 use super::words::{self, clock, count, grouped};
@@ -133,7 +133,14 @@ impl Model {
                     _ => name,
                 }
             }
-            (Kind::Object(object), _) => format!("{} in {}", object.title(), object.cluster),
+            (Kind::Object(object, part), _) => {
+                let of = match part {
+                    ObjectPart::Yaml => "",
+                    ObjectPart::Logs => "Logs of ",
+                    ObjectPart::PreviousLogs => "Logs (previous) of ",
+                };
+                format!("{of}{} in {}", object.title(), object.cluster)
+            }
             (Kind::Actions(object), _) => format!("Actions of {} in {}", object.title(), object.cluster),
         }
     }
@@ -149,6 +156,10 @@ impl Model {
         let mut notes = Vec::new();
         if view.moved > 0 {
             notes.push(format!("{} changed: r shows the present order", grouped(view.moved)));
+        }
+        match view.chosen().len() {
+            0 => {}
+            chosen => notes.push(format!("{} chosen (R, S; Esc chooses none)", grouped(chosen))),
         }
         notes.extend(view.log_note());
         if let Kind::Apps { filters, .. } = &view.kind {
@@ -231,6 +242,9 @@ impl Model {
             let (top, lines) = (u16::try_from(y).unwrap_or(u16::MAX), u16::try_from(height).unwrap_or(1));
             let at = Rect { y: top, height: lines, ..area };
             row.draw(buffer, at, with);
+            if view.is_chosen(row) {
+                Pen::new(buffer, Rect { width: 1, ..at }).text("▌", self.colours.accent());
+            }
             if place == view.cursor && row.is_selectable() {
                 let reversed = Style::reset().add_modifier(Modifier::REVERSED);
                 let line = Rect { height: 1, ..at };
@@ -258,10 +272,14 @@ impl Model {
             (_, _, true) => String::new(),
             _ if view.is_waiting && view.rows.is_empty() => "reading …".to_owned(),
             (Kind::App(_, Part::Events), ..) if !is_narrowed => "No events are known.".to_owned(),
-            (Kind::App(_, Part::Logs), ..) if !is_narrowed && view.log.end.is_none() => {
+            (Kind::App(_, Part::Logs) | Kind::Object(_, ObjectPart::Logs), ..)
+                if !is_narrowed && view.log.end.is_none() =>
+            {
                 "No log lines yet.".to_owned()
             }
-            (Kind::App(_, Part::Logs | Part::PreviousLogs), ..) if !is_narrowed => "No log lines.".to_owned(),
+            (Kind::App(_, Part::Logs | Part::PreviousLogs) | Kind::Object(..), ..) if !is_narrowed => {
+                "No log lines.".to_owned()
+            }
             (Kind::Attention, ..) if !is_narrowed => {
                 "Nothing needs attention. What changes appears here by itself.".to_owned()
             }
@@ -282,7 +300,7 @@ impl Model {
         let mut line = Line::new().add(" Taffrail ", Style::new().add_modifier(Modifier::BOLD));
         let is_shown = |kind: &Kind, name: &str| match kind {
             Kind::Attention => name == "Attention",
-            Kind::Apps { .. } | Kind::App(..) | Kind::Object(_) | Kind::Actions(_) => name == "Apps",
+            Kind::Apps { .. } | Kind::App(..) | Kind::Object(..) | Kind::Actions(_) => name == "Apps",
             Kind::Clusters => name == "Clusters",
             Kind::Matrix => name == "Matrix",
         };
@@ -357,10 +375,14 @@ impl Model {
             let lines = &mut columns[usize::from(matches!(scope, Scope::Matrix | Scope::App))];
             lines.push(Line::new().add(format!(" {}", scope.title()), strong));
             for key in KEYS.iter().filter(|key| key.scope == scope) {
-                let line = Line::new().add(format!("  {:<6}", key.keys), self.colours.accent());
+                let line = Line::new().add(format!("  {:<7}", key.keys), self.colours.accent());
                 lines.push(line.plain(key.what));
             }
         }
+        // On a low screen the second column goes on where the first one ends.
+        let [left, right] = &mut columns;
+        let excess = left.split_off(left.len().min(end.saturating_sub(first)));
+        right.splice(0..0, excess);
         let y_of = |place: usize| first + place;
         for place in first..end {
             let y = u16::try_from(place).unwrap_or(u16::MAX);
@@ -425,7 +447,9 @@ fn hints(view: &View, is_below: bool) -> String {
         Kind::App(_, Part::Objects) => "y YAML  . actions  z problems only  / search",
         Kind::App(_, Part::Logs) => "p previous run  G end  / search  r read again",
         Kind::App(_, Part::PreviousLogs) => "l present run  / search  r read again",
-        Kind::Object(_) => ". actions  / search  r read again",
+        Kind::Object(_, ObjectPart::Yaml) => "l logs  . actions  / search  r read again",
+        Kind::Object(_, ObjectPart::Logs) => "y YAML  p previous run  G end  / search  r read again",
+        Kind::Object(_, ObjectPart::PreviousLogs) => "y YAML  l present run  / search  r read again",
         Kind::Actions(_) => "Enter plan the action  / search",
         Kind::App(..) => "Tab next part  R reconcile  S suspend  / search",
         Kind::Matrix => "Enter open  n next problem  b group  / search",

@@ -16,7 +16,8 @@ use tokio::time::sleep;
 
 use super::actions;
 use super::question::{
-    Answer, AppPlace, Event, LogPiece, ObjectPlace, Part, PartAnswer, Question, Request, RunEnd, encoded,
+    Answer, AppPlace, Event, LogPiece, ObjectPart, ObjectPlace, Part, PartAnswer, Question, Request, RunEnd,
+    encoded,
 };
 use crate::cli::{HubFiles, HubSource, ViewArguments};
 use crate::command_error::{CommandError, Exit};
@@ -57,7 +58,6 @@ pub(super) struct Hub {
 pub(super) fn ask(hub: &Arc<Hub>, request: Request, events: &Sender<Event>) {
     let (hub, events) = (Arc::clone(hub), events.clone());
     std::thread::spawn(move || {
-        let _alarm = Alarm(events.clone());
         let answer = hub.answer(&request.question).map_err(|error| told(&error));
         // After the end nobody waits for it.
         let _ = events.send(Event::Answer(Box::new((request, answer))));
@@ -68,7 +68,6 @@ pub(super) fn ask(hub: &Arc<Hub>, request: Request, events: &Sender<Event>) {
 pub(super) fn plan(hub: &Arc<Hub>, number: u64, question: OperationQuestion, events: &Sender<Event>) {
     let (hub, events) = (Arc::clone(hub), events.clone());
     std::thread::spawn(move || {
-        let _alarm = Alarm(events.clone());
         let answer = match source::ask_hub_at(&hub.url, &hub.files, source::PLANS, &question, PATIENCE) {
             Ok(Ok(answer)) => Ok(Box::new(answer)),
             Ok(Err(error)) => Err(told(&named::refused_by_hub(command_of(&question), &error))),
@@ -115,29 +114,19 @@ fn command_of(question: &OperationQuestion) -> &'static str {
     }
 }
 
-/// Follows the log of an app. Its lines and its end are events; a task that is aborted sends none.
+/// Follows the log of the app or object called `name`. Its lines and its end are events; a task that is aborted sends
+/// none.
 pub(super) fn follow_log(
     hub: &Arc<Hub>,
     number: u64,
-    app: &AppPlace,
+    name: String,
     events: &Sender<Event>,
 ) -> Option<AbortHandle> {
-    let (hub, events, name) = (Arc::clone(hub), events.clone(), app.full_name());
+    let (hub, events) = (Arc::clone(hub), events.clone());
     runtime::spawn(async move {
         let end = hub.follow_log(number, &name, &events).await.map_err(|error| told(&error));
         let _ = events.send(Event::LogEnded(number, end));
     })
-}
-
-/// Tells of the panic of a thread, after which the terminal is no longer as the view takes it to be.
-struct Alarm(Sender<Event>);
-
-impl Drop for Alarm {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let _ = self.0.send(Event::Broken("a part of the program failed".to_owned()));
-        }
-    }
 }
 
 fn told(error: &CommandError) -> String {
@@ -219,12 +208,18 @@ impl Hub {
                 };
                 Answer::App(row, self.part(app, *part, *is_unwell)?)
             }
-            Question::Object(object) => {
+            Question::Object(_, ObjectPart::Logs) => Answer::Followed,
+            Question::Object(object, part) => {
+                let name = object.full_name();
+                let lines: &[&str] = if *part == ObjectPart::Yaml { &[] } else { &["--tail", LOG_LINES] };
                 let console = Console::memory();
-                let printed = self.run(&["object", "--", &object.full_name()], &console);
+                let printed = self.run(&[part.command(), lines, &["--", &name]].concat(), &console);
                 let (text, messages) = console.kept();
                 printed?;
-                Answer::Object(text, messages)
+                match part {
+                    ObjectPart::Yaml => Answer::Object(text, messages),
+                    _ => Answer::ObjectLogs(with_messages(text, &messages)),
+                }
             }
             Question::Actions(object) => {
                 let asked = actions::question(object, "", BTreeMap::new());
@@ -260,12 +255,9 @@ impl Hub {
         words.extend(["--", &name]);
         let console = Console::memory();
         let printed = self.run(&words, &console);
-        let (mut text, messages) = console.kept();
+        let (text, messages) = console.kept();
         printed?;
-        for message in messages {
-            text.push('\n');
-            text.push_str(&message);
-        }
+        let text = with_messages(text, &messages);
         let objects = console.noted_objects();
         if objects.is_empty() {
             return Ok(PartAnswer::Text(text));
@@ -274,7 +266,7 @@ impl Hub {
         Ok(PartAnswer::Objects(text, objects.into_iter().map(|object| object.map(place)).collect()))
     }
 
-    /// Follows the log of the app called `name`, and sends its lines as they come.
+    /// Follows the log of the app or object called `name`, and sends its lines as they come.
     async fn follow_log(&self, number: u64, name: &str, events: &Sender<Event>) -> Result<(), CommandError> {
         let words = [Part::Logs.command(), &["--tail", LOG_LINES, "--", name]].concat();
         let Command::Logs(mut of) = parsed(&words)? else { return Err(unknown("logs")) };
@@ -346,6 +338,15 @@ impl Hub {
             _ => Err(unknown(words.first().copied().unwrap_or_default())),
         }
     }
+}
+
+/// Returns the output of a command, and below it its messages.
+fn with_messages(mut text: String, messages: &[String]) -> String {
+    for message in messages {
+        text.push('\n');
+        text.push_str(message);
+    }
+    text
 }
 
 /// Parses a command of Taffrail.

@@ -22,6 +22,7 @@ pub(super) enum Action {
     Problems,
     Sort,
     Reorder,
+    Choose,
     CopyCommand,
     NextProblem,
     Group,
@@ -97,6 +98,7 @@ pub(super) const KEYS: &[Key] = &[
     key(Scope::Rows, "G", "Last row", Action::Last),
     key(Scope::Rows, "s", "Sort by the next column", Action::Sort),
     key(Scope::Rows, "Enter", "Open the row", Action::Open),
+    key(Scope::Rows, "Space", "Choose the row", Action::Choose),
     key(Scope::Rows, "Escape", "Close", Action::Back),
     key(Scope::Matrix, "Left", "Previous cluster", Action::Left),
     key(Scope::Matrix, "Right", "Next cluster", Action::Right),
@@ -117,9 +119,15 @@ pub(super) const KEYS: &[Key] = &[
     key(Scope::App, ".", "Actions", Action::Actions),
 ];
 
-/// Returns what the keys `pressed`, such as `g a`, do in a view of this scope.
+/// Returns what the keys `pressed`, such as `g a`, do in a view of this scope. Those that change an app act in rows, too,
+/// on the rows that are chosen.
 pub(super) fn action(pressed: &str, scope: Scope) -> Option<Action> {
-    let acts = |key: &&Key| matches!(key.scope, Scope::Everywhere | Scope::Rows) || key.scope == scope;
+    let is_change = |key: &Key| matches!(key.action, Action::Reconcile | Action::Suspend);
+    let acts = |key: &&Key| {
+        matches!(key.scope, Scope::Everywhere | Scope::Rows)
+            || key.scope == scope
+            || scope == Scope::Rows && is_change(key)
+    };
     KEYS.iter().filter(acts).find(|key| key.keys == pressed).map(|key| key.action)
 }
 
@@ -135,8 +143,8 @@ mod tests {
     use super::KEYS;
 
     /// Keys of the page for the theme, which a terminal sets itself, and for what the terminal UI does not have: search
-    /// and time as views, the graph, and rows that are chosen.
-    const PAGE_ALONE: [&str; 5] = ["t", "g s", "g t", "v", " "];
+    /// and time as views, and the graph.
+    const PAGE_ALONE: [&str; 4] = ["t", "g s", "g t", "v"];
 
     #[test]
     fn keys_do_the_same_as_on_the_page() {
@@ -147,6 +155,7 @@ mod tests {
             "App.tsx",
             "parts/Grid.tsx",
             "views/app/AppPage.tsx",
+            "views/apps/Chosen.tsx",
             "views/matrix/Board.tsx",
             "views/object/ObjectPage.tsx",
             "views/operation/Acting.tsx",
@@ -154,9 +163,12 @@ mod tests {
             let text = std::fs::read_to_string(web.join(file)).unwrap();
             for found in written.captures_iter(&text) {
                 let (keys, what) = (&found[1], &found[2]);
-                if PAGE_ALONE.contains(&keys) || what == "Open the app of the cell" {
+                // Escape closes, and chooses no row before.
+                let is_own = ["Open the app of the cell", "Choose none"].contains(&what);
+                if PAGE_ALONE.contains(&keys) || is_own {
                     continue;
                 }
+                let keys = if keys == " " { "Space" } else { keys };
                 let own = KEYS.iter().find(|key| key.keys == keys);
                 assert_eq!(own.map(|key| key.what), Some(what), "{file}: {keys}");
                 compared += 1;

@@ -1,6 +1,5 @@
-//! The log that is followed while the view of an app shows it.
+//! The log that is followed while the view of an app or object shows it.
 
-use super::question::AppPlace;
 use super::words::count;
 
 /// The state of the log that a view shows.
@@ -12,14 +11,15 @@ pub(super) struct LogState {
     pub(super) end: Option<Result<(), String>>,
 }
 
-/// The app whose log is followed.
+/// The app or object whose log is followed.
 #[derive(Debug)]
-pub(super) struct FollowedApp {
+pub(super) struct Followed {
     /// The number by which its lines are known.
     pub(super) number: u64,
     /// The number of the view that shows it.
     pub(super) view: u64,
-    pub(super) app: AppPlace,
+    /// The full name, as commands take it.
+    pub(super) name: String,
     /// True if the log is to be followed again from its beginning.
     pub(super) is_stale: bool,
 }

@@ -52,9 +52,11 @@ Examples:
 
 It shows what the page of `taffrail ui` shows, with the same keys: ? prints them. Enter opens a row, Escape goes back, /
 searches, z shows only what is not well, and :apps, :clusters, :attention, :matrix and :q do as in k9s. In the
-view of an app R reconciles it, and S suspends or resumes it, once you have seen and confirmed what is written. Among
-its objects (o), y shows the chosen one as YAML, and . lists its actions, which Enter plans. The logs (l) are followed,
-and p shows those of the run before.
+view of an app R reconciles it, and S suspends or resumes it, once you have seen and confirmed what is written; in a list
+they do so with the apps that Space chose. Among its objects (o), y shows the one under the cursor as YAML, and . lists its
+actions, which Enter plans. The logs of an app or object (l) are followed, and p shows those of the run before.
+
+A click moves the cursor, and the wheel scrolls; most terminals select text while Shift is held.
 
 Exit codes: 0 it was ended by q; 2 wrong usage, such as without a terminal; 3 it could not be started, or a part of it
 failed; 130 Ctrl-C (SIGINT) ended it; 143 SIGTERM ended it.")]

@@ -11,10 +11,10 @@ use taffrail_apps::verbs::{Reconcile, Verb, takes_requests};
 
 use super::actions::ActionForm;
 use super::keys::{self, Action};
-use super::log::FollowedApp;
+use super::log::Followed;
 use super::operation::{Change, Operation, Pressed};
 use super::paint::Colours;
-use super::question::{Answer, AppPlace, Effect, Event, ObjectPlace, Part, Request};
+use super::question::{Answer, AppPlace, Effect, Event, ObjectPart, ObjectPlace, Part, Request};
 use super::rows::Row;
 use super::view::{Info, Kind, View, filters_of};
 use super::words::key_name;
@@ -71,7 +71,7 @@ pub(super) struct Model {
     /// The operation that is planned or runs, in place of the rows.
     pub(super) operation: Option<Operation>,
     /// The log that is followed, if the view shows one.
-    followed: Option<FollowedApp>,
+    followed: Option<Followed>,
 }
 
 impl Model {
@@ -313,16 +313,23 @@ impl Model {
             Action::Trust => self.choose(Part::Trust),
             Action::Reconcile => self.operate(Verb::Reconcile(Reconcile::default()), effects),
             Action::Suspend => {
-                let is_suspended = matches!(&self.view().info, Info::App(Some(row)) if row.suspended);
+                let chosen = self.view().chosen();
+                let is_suspended = match &self.view().info {
+                    _ if !chosen.is_empty() => chosen.iter().all(|row| row.suspended),
+                    Info::App(Some(row)) => row.suspended,
+                    _ => false,
+                };
                 self.operate(if is_suspended { Verb::Resume } else { Verb::Suspend }, effects);
             }
+            Action::Choose => self.view_mut().choose_row(),
             Action::NextTab => {
                 if let Kind::App(_, part) = &self.view().kind {
                     let place = Part::TABS.iter().position(|tab| tab.title() == part.title()).unwrap_or(0);
                     self.choose(Part::TABS[(place + 1) % Part::TABS.len()]);
                 }
             }
-            Action::Yaml => self.open_of_object(Kind::Object),
+            Action::Yaml if self.choose_of_object(ObjectPart::Yaml) => {}
+            Action::Yaml => self.open_of_object(|object| Kind::Object(object, ObjectPart::Yaml)),
             Action::Actions => self.open_of_object(Kind::Actions),
             Action::Help => self.is_help = true,
             Action::Quit => effects.push(Effect::Quit),
@@ -331,19 +338,31 @@ impl Model {
 
     fn choose(&mut self, part: Part) {
         let view = self.view_mut();
-        let Kind::App(_, shown) = &mut view.kind else { return };
-        *shown = part;
-        (view.rows, view.shown, view.cursor, view.top) = (Vec::new(), Vec::new(), 0, 0);
-        (view.search, view.error) = (String::new(), None);
-        view.wanted.clear();
-        view.restart();
+        match (&mut view.kind, part) {
+            (Kind::App(_, shown), _) => *shown = part,
+            (Kind::Object(_, shown), Part::Logs) => *shown = ObjectPart::Logs,
+            (Kind::Object(_, shown), Part::PreviousLogs) => *shown = ObjectPart::PreviousLogs,
+            _ => return,
+        }
+        view.begin_part();
         self.restart_log();
+    }
+
+    /// Shows another part of the object of the view; returns false if the view shows none.
+    fn choose_of_object(&mut self, part: ObjectPart) -> bool {
+        let view = self.view_mut();
+        let Kind::Object(_, shown) = &mut view.kind else { return false };
+        if *shown != part {
+            *shown = part;
+            view.begin_part();
+        }
+        true
     }
 
     /// Opens a view of the object that is chosen, or that the view shows.
     fn open_of_object(&mut self, kind: fn(Box<ObjectPlace>) -> Kind) {
         let object = match (&self.view().kind, self.view().selected()) {
-            (Kind::Object(object), _) | (_, Some(Row::Object(object, _))) => object.clone(),
+            (Kind::Object(object, _), _) | (_, Some(Row::Object(object, _))) => object.clone(),
             _ => {
                 self.told = Some(self.no_object());
                 return;
@@ -388,16 +407,24 @@ impl Model {
         }
     }
 
-    /// Begins an operation on the app of the view.
+    /// Begins an operation on the apps that are chosen, or on the app of the view.
     fn operate(&mut self, verb: Verb, effects: &mut Vec<Effect>) {
-        let Kind::App(app, _) = &self.view().kind else { return };
-        let app = (**app).clone();
-        if !takes_requests(app.delivery) {
+        let chosen: Vec<AppPlace> = self.view().chosen().into_iter().map(AppPlace::of).collect();
+        let apps = match &self.view().kind {
+            _ if !chosen.is_empty() => chosen,
+            Kind::App(app, _) => vec![(**app).clone()],
+            Kind::Apps { .. } => {
+                self.told = Some(format!("Space chooses the apps to {}; Enter opens one", verb.as_str()));
+                return;
+            }
+            _ => return,
+        };
+        if let Some(app) = apps.iter().find(|app| !takes_requests(app.delivery)) {
             self.told = Some(format!("{} takes no requests to {}", app.delivery, verb.as_str()));
             return;
         }
         let number = self.next_number();
-        let change = Change::Verb { app, verb, is_everywhere: false };
+        let change = Change::Verb { apps, verb, is_everywhere: false };
         let (operation, effect) = Operation::begin(number, change);
         self.operation = Some(operation);
         effects.extend(effect);
@@ -429,7 +456,9 @@ impl Model {
     }
 
     fn back(&mut self) {
-        if !self.view().search.is_empty() {
+        if !self.view().chosen().is_empty() {
+            self.view_mut().choose_none();
+        } else if !self.view().search.is_empty() {
             let view = self.view_mut();
             view.search.clear();
             view.restart();
@@ -463,13 +492,25 @@ impl Model {
                     .extend(board.clusters_of(view.column).into_iter().map(|cluster| ("cluster", cluster)));
                 apps(filters, true)
             }
-            Some(Row::Object(object, _)) => Kind::Object(object.clone()),
+            Some(Row::Object(object, _)) => Kind::Object(object.clone(), ObjectPart::Yaml),
             Some(Row::Heading(_) | Row::Text(_) | Row::Action(_)) | None => return,
         };
         self.open(kind);
     }
 
     fn point(&mut self, mouse: MouseEvent) {
+        if let Some(operation) = &mut self.operation {
+            let by = match mouse.kind {
+                MouseEventKind::ScrollDown => WHEEL,
+                MouseEventKind::ScrollUp => -WHEEL,
+                _ => 0,
+            };
+            operation.top = operation.top.saturating_add_signed(by);
+            return;
+        }
+        if self.is_help || self.prompt.is_some() {
+            return;
+        }
         match mouse.kind {
             MouseEventKind::ScrollDown => self.view_mut().step(WHEEL),
             MouseEventKind::ScrollUp => self.view_mut().step(-WHEEL),
@@ -503,12 +544,7 @@ impl Model {
             }
             KeyCode::Enter => {
                 match self.prompt.take() {
-                    Some(Prompt::Search(text)) => {
-                        let view = self.view_mut();
-                        view.search = text.trim().to_owned();
-                        view.restart();
-                        view.filter();
-                    }
+                    Some(Prompt::Search(text)) => self.view_mut().search_for(text.trim()),
                     Some(Prompt::Command(text)) => self.command_typed(&text, effects),
                     Some(Prompt::Parameter(form)) => self.fill_in(form.next(), effects),
                     None => {}
@@ -588,8 +624,8 @@ impl Model {
                 part.command().iter().for_each(|word| add(word));
                 add(&app.full_name());
             }
-            Kind::Object(object) => {
-                add("object");
+            Kind::Object(object, part) => {
+                part.command().iter().for_each(|word| add(word));
                 add(&object.full_name());
             }
             Kind::Actions(object) => {
@@ -607,23 +643,24 @@ impl Model {
     fn follow_log(&mut self, effects: &mut Vec<Effect>) {
         let view = self.view();
         let wanted = match &view.kind {
-            Kind::App(app, Part::Logs) => Some((view.id, app.clone())),
+            Kind::App(app, Part::Logs) => Some((view.id, app.full_name())),
+            Kind::Object(object, ObjectPart::Logs) => Some((view.id, object.full_name())),
             _ => None,
         };
-        let Some((view, app)) = wanted else {
+        let Some((view, name)) = wanted else {
             if let Some(followed) = self.followed.take() {
                 effects.push(Effect::Follow(followed.number, None));
             }
             return;
         };
-        let is_same = |it: &FollowedApp| it.view == view && it.app == *app && !it.is_stale;
+        let is_same = |it: &Followed| it.view == view && it.name == name && !it.is_stale;
         if self.followed.as_ref().is_some_and(is_same) {
             return;
         }
         let number = self.next_number();
         self.view_mut().begin_log();
-        self.followed = Some(FollowedApp { number, view, app: (*app).clone(), is_stale: false });
-        effects.push(Effect::Follow(number, Some(app)));
+        self.followed = Some(Followed { number, view, name: name.clone(), is_stale: false });
+        effects.push(Effect::Follow(number, Some(name)));
     }
 
     /// Follows the log again from its beginning, if the view shows one.
@@ -667,6 +704,7 @@ fn name_of(key: KeyEvent) -> Option<String> {
         return Some(named.to_owned());
     }
     let named = match key.code {
+        KeyCode::Char(' ') => "Space",
         KeyCode::Char(character) => return Some(character.to_string()),
         KeyCode::Enter => "Enter",
         KeyCode::Esc | KeyCode::Backspace => "Escape",

@@ -41,8 +41,8 @@ enum Phase {
 /// The change that an operation makes, and its target.
 #[derive(Debug, Clone)]
 pub(super) enum Change {
-    /// A verb for an app in its cluster, or in every cluster.
-    Verb { app: AppPlace, verb: Verb, is_everywhere: bool },
+    /// A verb for apps in their clusters, or for one app in every cluster.
+    Verb { apps: Vec<AppPlace>, verb: Verb, is_everywhere: bool },
     /// An action on an object, with its parameters.
     Action { object: ObjectPlace, question: Box<ActionQuestion> },
 }
@@ -67,41 +67,62 @@ impl Change {
     /// Returns the name of the target, without its cluster.
     fn target(&self) -> String {
         match self {
-            Change::Verb { app, .. } => app.name.clone(),
+            Change::Verb { apps, .. } => match apps.as_slice() {
+                [app, ..] if self.has_one_key() => app.name.clone(),
+                several => count(several.len(), "app"),
+            },
             Change::Action { object, .. } => object.title(),
         }
     }
 
-    fn cluster(&self) -> &str {
-        match self {
-            Change::Verb { app, .. } => &app.cluster,
-            Change::Action { object, .. } => &object.cluster,
-        }
+    /// Returns the names of the clusters, each once.
+    fn clusters(&self) -> Vec<&str> {
+        let mut clusters: Vec<&str> = match self {
+            Change::Verb { apps, .. } => apps.iter().map(|app| &*app.cluster).collect(),
+            Change::Action { object, .. } => vec![&object.cluster],
+        };
+        clusters.sort_unstable();
+        clusters.dedup();
+        clusters
+    }
+
+    /// Returns true if the change is a verb for one app, in one cluster or several.
+    fn has_one_key(&self) -> bool {
+        let Change::Verb { apps, .. } = self else { return false };
+        apps.windows(2).all(|pair| pair[0].key == pair[1].key)
     }
 
     fn is_everywhere(&self) -> bool {
         matches!(self, Change::Verb { is_everywhere: true, .. })
     }
 
-    /// Returns true if the tool of the app takes requests, and its source can be fetched by one.
+    /// Returns true if the tools of the apps take requests, and their sources can be fetched by one.
     fn has_source(&self) -> bool {
-        let Change::Verb { app, verb: Verb::Reconcile(_), .. } = self else { return false };
-        matches!(app.delivery, Delivery::FluxKustomization | Delivery::FluxHelmRelease)
+        let Change::Verb { apps, verb: Verb::Reconcile(_), .. } = self else { return false };
+        let is_fetched =
+            |app: &AppPlace| matches!(app.delivery, Delivery::FluxKustomization | Delivery::FluxHelmRelease);
+        apps.iter().all(is_fetched)
     }
 
     fn question(&self) -> Option<OperationQuestion> {
-        let (app, verb, is_everywhere) = match self {
-            Change::Verb { app, verb, is_everywhere } => (app, *verb, *is_everywhere),
+        let (apps, verb, is_everywhere) = match self {
+            Change::Verb { apps, verb, is_everywhere } => (apps, *verb, *is_everywhere),
             Change::Action { question, .. } => return Some(OperationQuestion::Action((**question).clone())),
         };
-        let full = app.full_name();
-        let everywhere = AppPlace { cluster: String::new(), home: None, ..app.clone() }.full_name();
-        let name = if is_everywhere { everywhere.trim_start_matches('/') } else { &full };
-        let clusters = if is_everywhere { Vec::new() } else { vec![app.cluster.clone()] };
+        let (names, clusters) = match apps.first().filter(|_| is_everywhere) {
+            Some(app) => {
+                let name = AppPlace { cluster: String::new(), home: None, ..app.clone() }.full_name();
+                (vec![name.trim_start_matches('/').to_owned()], Vec::new())
+            }
+            None => {
+                let clusters = self.clusters().into_iter().map(str::to_owned);
+                (apps.iter().map(AppPlace::full_name).collect(), clusters.collect())
+            }
+        };
         Some(OperationQuestion::Verb(VerbQuestion {
             verb,
             // A name that cannot be parsed must not stand for all apps.
-            names: vec![name.parse().ok()?],
+            names: names.iter().map(|name| name.parse().ok()).collect::<Option<_>>()?,
             selector: None,
             apps: AppSelection { clusters, ..AppSelection::default() },
         }))
@@ -225,7 +246,10 @@ impl Operation {
             {
                 return Pressed::Closes;
             }
-            KeyCode::Char('a') if matches!(self.phase, Phase::Planned(_) | Phase::Failed(_)) => {
+            KeyCode::Char('a')
+                if matches!(self.phase, Phase::Planned(_) | Phase::Failed(_))
+                    && self.change.has_one_key() =>
+            {
                 if let Change::Verb { is_everywhere, .. } = &mut self.change {
                     *is_everywhere = !*is_everywhere;
                     self.refused = None;
@@ -305,7 +329,9 @@ impl Operation {
             if item.writes.is_empty() && runs.is_none() {
                 lines.push(Line::new().plain("   ").add(&item.unchanged, colours.muted()));
             }
-            for write in &item.writes {
+            // Of several, the results are read together.
+            let is_brief = runs.is_some() && plan.plan.items.len() > 1;
+            for write in item.writes.iter().filter(|_| !is_brief) {
                 let note = if matches!(write.change, PlannedChange::Create { .. }) { ", new" } else { "" };
                 let name = format!("   {} {}{note}", write.object.kind, write.called());
                 lines.push(Line::new().add(name, colours.muted()));
@@ -347,7 +373,10 @@ impl Operation {
             Phase::Planning | Phase::Failed(_) if self.change.is_everywhere() => {
                 "in every cluster".to_owned()
             }
-            Phase::Planning | Phase::Failed(_) => format!("in {}", self.change.cluster()),
+            Phase::Planning | Phase::Failed(_) => match *self.change.clusters() {
+                [one] => format!("in {one}"),
+                ref several => format!("in {}", count(several.len(), "cluster")),
+            },
         };
         format!("{} {}: {place}", self.change.name(), self.change.target())
     }
@@ -355,6 +384,8 @@ impl Operation {
     /// Returns the keys that act now.
     pub(super) fn keys(&self) -> String {
         let where_to = match &self.change {
+            _ if !self.change.has_one_key() => "",
+            Change::Verb { apps, is_everywhere: true, .. } if apps.len() > 1 => " · a only in those chosen",
             Change::Verb { is_everywhere: true, .. } => " · a only in its cluster",
             Change::Verb { .. } => " · a in every cluster",
             Change::Action { .. } => "",

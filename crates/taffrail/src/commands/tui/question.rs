@@ -72,6 +72,25 @@ impl ObjectPlace {
     }
 }
 
+/// A part of the view of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ObjectPart {
+    Yaml,
+    Logs,
+    PreviousLogs,
+}
+
+impl ObjectPart {
+    /// Returns the words of the command that shows the same.
+    pub(super) fn command(self) -> &'static [&'static str] {
+        match self {
+            ObjectPart::Yaml => &["object"],
+            ObjectPart::Logs => Part::Logs.command(),
+            ObjectPart::PreviousLogs => Part::PreviousLogs.command(),
+        }
+    }
+}
+
 /// Encodes a value for a path or a query.
 pub(super) fn encoded(value: &str) -> String {
     utf8_percent_encode(value, NON_ALPHANUMERIC).to_string()
@@ -156,8 +175,8 @@ pub(super) enum Question {
     Matrix(String),
     /// The row and a part of an app; of its objects only what is not well if the flag is true.
     App(Box<AppPlace>, Part, bool),
-    /// An object as YAML.
-    Object(Box<ObjectPlace>),
+    /// A part of an object.
+    Object(Box<ObjectPlace>, ObjectPart),
     /// The actions of an object.
     Actions(Box<ObjectPlace>),
 }
@@ -176,6 +195,10 @@ pub(super) enum Answer {
     App(Option<Box<AppRow>>, PartAnswer),
     /// An object as YAML, and the messages of the command.
     Object(String, Vec<String>),
+    /// The logs of an object, with their colours; messages stand at the end.
+    ObjectLogs(String),
+    /// Nothing: the lines of a followed log are events.
+    Followed,
     /// The actions of an object, and the scripts that failed.
     Actions(ObjectActionList),
 }
@@ -242,8 +265,9 @@ pub(super) enum Effect {
     Plan(u64, Box<OperationQuestion>),
     /// Run the plan of a question, under a number.
     Run(u64, Box<OperationQuestion>, Box<PlanAnswer>),
-    /// Follow the log of an app, under a number, in place of the one that is followed; `None` to follow none.
-    Follow(u64, Option<Box<AppPlace>>),
+    /// Follow the log of an app or object with this full name, under a number, in place of the one that is followed;
+    /// `None` to follow none.
+    Follow(u64, Option<String>),
     /// Put a text into the clipboard of the terminal.
     Copy(String),
     Quit,

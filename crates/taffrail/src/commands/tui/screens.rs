@@ -15,7 +15,7 @@ use taffrail_apps::Delivery;
 
 use super::model::Model;
 use super::paint::Colours;
-use super::question::{Answer, AppPlace, Effect, Event, Part, PartAnswer, Question, Request};
+use super::question::{Answer, AppPlace, Effect, Event, ObjectPart, Part, PartAnswer, Question, Request};
 
 mod actions;
 mod logs;
@@ -311,7 +311,11 @@ impl Fleet {
                 let row = parsed(self.row(&app.name, &app.cluster));
                 Answer::App(Some(Box::new(row)), self.part(app, *part, *is_unwell))
             }
-            Question::Object(object) => Answer::Object(self.yaml(object), Vec::new()),
+            Question::Object(_, ObjectPart::Logs) => Answer::Followed,
+            Question::Object(object, ObjectPart::PreviousLogs) => {
+                Answer::ObjectLogs(format!("{} exited with code 1\n", object.key.name))
+            }
+            Question::Object(object, ObjectPart::Yaml) => Answer::Object(self.yaml(object), Vec::new()),
             Question::Actions(object) => Answer::Actions(self.actions(object)),
         }
     }
@@ -335,7 +339,7 @@ struct Session {
     /// The runs that were asked for.
     runs: Vec<(u64, Box<OperationQuestion>, Box<PlanAnswer>)>,
     /// The logs that were followed, `None` for each time that none was any more.
-    follows: Vec<(u64, Option<Box<AppPlace>>)>,
+    follows: Vec<(u64, Option<String>)>,
     has_quit: bool,
 }
 
@@ -366,9 +370,9 @@ impl Session {
                         events.push_back(Event::Planned(number, self.fleet.plan(&question)));
                     }
                     Effect::Run(number, question, plan) => self.runs.push((number, question, plan)),
-                    Effect::Follow(number, app) => {
-                        events.extend(app.as_ref().map(|_| logs::begin(number)));
-                        self.follows.push((number, app));
+                    Effect::Follow(number, name) => {
+                        events.extend(name.as_ref().map(|_| logs::begin(number)));
+                        self.follows.push((number, name));
                     }
                     Effect::Copy(text) => self.copied.push(text),
                     Effect::Quit => self.has_quit = true,
@@ -402,6 +406,7 @@ impl Session {
                 "Tab" => KeyCode::Tab,
                 "Left" => KeyCode::Left,
                 "Right" => KeyCode::Right,
+                "Space" => KeyCode::Char(' '),
                 key => KeyCode::Char(key.chars().next().unwrap()),
             };
             self.presses += 1;

@@ -1,6 +1,6 @@
 //! One view: what it asks, its rows, and the place of the cursor in them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_api::AppRow;
@@ -12,7 +12,7 @@ use super::keys::Scope;
 use super::log::LogState;
 use super::matrix::Board;
 use super::paint::{Colours, Line, parse};
-use super::question::{Answer, AppPlace, ObjectPlace, Part, PartAnswer, Question, encoded};
+use super::question::{Answer, AppPlace, ObjectPart, ObjectPlace, Part, PartAnswer, Question, encoded};
 use super::rows::{APP_COLUMNS, CLUSTER_COLUMNS, Row};
 use super::words::{count, short_revision};
 
@@ -42,8 +42,7 @@ pub(super) enum Kind {
     Clusters,
     Matrix,
     App(Box<AppPlace>, Part),
-    /// An object as YAML.
-    Object(Box<ObjectPlace>),
+    Object(Box<ObjectPlace>, ObjectPart),
     /// The actions of an object.
     Actions(Box<ObjectPlace>),
 }
@@ -82,6 +81,8 @@ pub(super) struct View {
     pub(super) search: String,
     pub(super) sort: usize,
     pub(super) is_unwell: bool,
+    /// The ids of the rows of apps that the user chose.
+    marked: BTreeSet<String>,
     /// True if the columns of the matrix are groups of clusters; `None` if that depends on the room.
     pub(super) is_grouped: Option<bool>,
     pub(super) total: Option<usize>,
@@ -118,6 +119,7 @@ impl View {
             search: String::new(),
             sort: 0,
             is_unwell: false,
+            marked: BTreeSet::new(),
             is_grouped: None,
             total: None,
             coverage: None,
@@ -139,7 +141,7 @@ impl View {
         match self.kind {
             Kind::Matrix => Scope::Matrix,
             // Their keys include those for the object that is shown.
-            Kind::App(..) | Kind::Object(_) => Scope::App,
+            Kind::App(..) | Kind::Object(..) => Scope::App,
             _ => Scope::Rows,
         }
     }
@@ -198,7 +200,7 @@ impl View {
             Kind::Clusters => Question::Clusters(self.parameters()),
             Kind::Matrix => Question::Matrix(self.parameters()),
             Kind::App(app, part) => Question::App(app.clone(), *part, self.is_unwell),
-            Kind::Object(object) => Question::Object(object.clone()),
+            Kind::Object(object, part) => Question::Object(object.clone(), *part),
             Kind::Actions(object) => Question::Actions(object.clone()),
         }
     }
@@ -233,7 +235,7 @@ impl View {
         let is_part = matches!(self.kind, Kind::App(..));
         let pace = if is_part { PART_PACE } else { PACE };
         // The hub tells of changes of apps, not of one object, which its API server is asked for.
-        let is_object = matches!(self.kind, Kind::Object(_));
+        let is_object = matches!(self.kind, Kind::Object(..));
         let is_actions = matches!(self.kind, Kind::Actions(_));
         let has_changed = *at_version != version && passed >= pace && !is_object && !is_actions;
         let is_old = (is_part || is_object || self.error.is_some()) && passed >= REFRESH;
@@ -330,6 +332,9 @@ impl View {
                     PartAnswer::Followed => return,
                 };
                 self.replace(rows);
+                if !self.is_touched {
+                    self.cursor = self.first_object().unwrap_or(self.cursor);
+                }
             }
             Answer::Object(yaml, messages) => {
                 // YAML has no colours of Taffrail's, so that a control sequence in it is text.
@@ -338,6 +343,11 @@ impl View {
                 let rows = lines.chain(messages).map(Row::Text).collect();
                 self.replace(rows);
             }
+            Answer::ObjectLogs(text) => {
+                let rows = parse(&text, colours).into_iter().map(Row::Text).collect();
+                self.replace(rows);
+            }
+            Answer::Followed => {}
             Answer::Actions(list) => {
                 let bad = colours.status(Status::Failed);
                 let actions = list.items.into_iter().map(|action| Row::Action(Box::new(action)));
@@ -349,6 +359,11 @@ impl View {
                 self.replace(actions.chain(failures).collect());
             }
         }
+    }
+
+    /// Returns the place of the first row that shows an object, below titles.
+    fn first_object(&self) -> Option<usize> {
+        self.shown.iter().position(|row| matches!(self.rows[*row], Row::Object(..)))
     }
 
     /// Takes rows in place of all; the cursor stays on its row, and at its place on the screen.
@@ -402,27 +417,77 @@ impl View {
         self.filter();
     }
 
+    /// Searches all rows; those of lists are searched by the hub, which sends others.
+    pub(super) fn search_for(&mut self, text: &str) {
+        text.clone_into(&mut self.search);
+        self.restart();
+        self.filter();
+        if self.is_by_hub() {
+            (self.cursor, self.top) = (0, 0);
+        }
+    }
+
+    fn is_by_hub(&self) -> bool {
+        matches!(self.kind, Kind::Apps { .. } | Kind::Clusters | Kind::Matrix)
+    }
+
     /// Finds the rows that the search admits. The hub has already searched those of lists.
     pub(super) fn filter(&mut self) {
-        let is_by_hub = matches!(self.kind, Kind::Apps { .. } | Kind::Clusters | Kind::Matrix);
-        let wanted = if is_by_hub { String::new() } else { self.search.to_lowercase() };
+        let wanted = if self.is_by_hub() { String::new() } else { self.search.to_lowercase() };
         self.filter_by(&wanted);
     }
 
-    /// Shows only rows that contain `wanted`, which has no capital letters.
+    /// Shows only rows that contain `wanted`, which has no capital letters. If that is another search, the cursor stays on
+    /// its row, or goes to the next one above; without one to the first.
     pub(super) fn filter_by(&mut self, wanted: &str) {
+        let row = self.shown.get(self.cursor).copied().unwrap_or(0);
         self.shown = match wanted {
             "" => (0..self.rows.len()).collect(),
             _ => (0..self.rows.len()).filter(|place| self.rows[*place].contains(wanted)).collect(),
         };
         if self.wanted != wanted {
             wanted.clone_into(&mut self.wanted);
+            self.cursor = self.shown.partition_point(|shown| *shown <= row).saturating_sub(1);
         }
         self.clamp();
     }
 
     pub(super) fn row(&self, place: usize) -> Option<&Row> {
         self.shown.get(place).and_then(|row| self.rows.get(*row))
+    }
+
+    /// Returns the rows of apps that the user chose and that are still there, in their order.
+    pub(super) fn chosen(&self) -> Vec<&AppRow> {
+        let chosen = self.rows.iter().filter(|row| self.is_chosen(row));
+        chosen.filter_map(|row| if let Row::App(app) = row { Some(&**app) } else { None }).collect()
+    }
+
+    pub(super) fn is_chosen(&self, row: &Row) -> bool {
+        !self.marked.is_empty() && row.id().is_some_and(|id| self.marked.contains(&id))
+    }
+
+    /// Chooses the app of the row with the cursor, or no longer, and goes to the next row.
+    pub(super) fn choose_row(&mut self) {
+        let Some(id) = self.selected().filter(|row| matches!(row, Row::App(_))).and_then(Row::id) else {
+            return;
+        };
+        if !self.marked.remove(&id) {
+            self.marked.insert(id);
+        }
+        self.step(1);
+    }
+
+    pub(super) fn choose_none(&mut self) {
+        self.marked.clear();
+    }
+
+    /// Begins to show another part of the app or object.
+    pub(super) fn begin_part(&mut self) {
+        (self.rows, self.shown, self.cursor, self.top) = (Vec::new(), Vec::new(), 0, 0);
+        (self.search, self.error) = (String::new(), None);
+        self.wanted.clear();
+        self.choose_none();
+        self.restart();
     }
 
     pub(super) fn selected(&self) -> Option<&Row> {
@@ -541,7 +606,7 @@ impl View {
     }
 
     fn shows_log(&self) -> bool {
-        matches!(self.kind, Kind::App(_, Part::Logs))
+        matches!(self.kind, Kind::App(_, Part::Logs) | Kind::Object(_, ObjectPart::Logs))
     }
 }
 
@@ -658,6 +723,24 @@ mod tests {
         view.filter_by("no such line");
         view.settle(10);
         assert_eq!((view.cursor, view.selected().is_none()), (0, true));
+    }
+
+    #[test]
+    fn a_search_keeps_the_cursor_on_its_row_or_goes_to_the_one_above() {
+        let mut view = View::new(1, Kind::Attention);
+        view.rows = text(30);
+        view.rows[0] = Row::Heading("Problems".to_owned());
+        let cursor_after = |view: &mut View, wanted: &str| {
+            view.filter_by(wanted);
+            view.shown.get(view.cursor).copied()
+        };
+        view.filter();
+        assert_eq!(view.cursor, 1);
+        assert_eq!(cursor_after(&mut view, "line 2"), Some(2), "the first one that is found");
+        view.go(5, true);
+        assert_eq!(cursor_after(&mut view, "line"), Some(24), "its row");
+        assert_eq!(cursor_after(&mut view, "line 1"), Some(19), "the next one above");
+        assert_eq!(cursor_after(&mut view, ""), Some(19));
     }
 
     #[test]

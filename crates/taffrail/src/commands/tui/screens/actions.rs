@@ -60,11 +60,11 @@ fn action(question: &OperationQuestion) -> &ActionQuestion {
 
 #[test]
 fn an_action_is_chosen_planned_and_confirmed() {
-    assert_screen("object-actions", &["g p Enter o j j ."]);
-    assert_screen("object-action-parameter", &["g p Enter o j j .", "j j Enter"]);
-    assert_screen("object-action-planned", &["g p Enter o j j .", "Enter"]);
+    assert_screen("object-actions", &["g p Enter o j ."]);
+    assert_screen("object-action-parameter", &["g p Enter o j .", "j j Enter"]);
+    assert_screen("object-action-planned", &["g p Enter o j .", "Enter"]);
     let mut session = Session::start((80, 24), Fleet::new(0));
-    session.press("g p Enter o j j . Enter");
+    session.press("g p Enter o j . Enter");
     session.shows(&[
         "restart StatefulSet shop/valkey: in ap-2",
         "+   replicas: 2",
@@ -100,7 +100,7 @@ fn parameters_begin_with_their_values_and_are_edited() {
         session.happen(Event::Input(Input::Key(KeyEvent::new(KeyCode::Backspace, KeyModifiers::NONE))));
     };
     let mut session = Session::start((80, 24), Fleet::new(0));
-    session.press("g p Enter o j j . j j Enter");
+    session.press("g p Enter o j . j j Enter");
     session.shows(&["scale: replicas (1 of 2) = 2"]);
     // No digit is left, and the prompt stays.
     backspace(&mut session);
@@ -124,7 +124,7 @@ fn parameters_begin_with_their_values_and_are_edited() {
 #[test]
 fn an_action_is_left_before_it_is_planned() {
     let mut session = Session::start((80, 24), Fleet::new(0));
-    session.press("g p Enter o j j . j Enter");
+    session.press("g p Enter o j . j Enter");
     session.shows(&["resume does not apply to the object in its present state"]);
     session.press("j Enter Esc");
     session.shows(&["Actions of StatefulSet", "Enter plan the action"]);

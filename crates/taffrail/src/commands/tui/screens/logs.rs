@@ -92,9 +92,9 @@ fn a_log_keeps_its_last_lines() {
 #[test]
 fn a_log_is_followed_while_its_tab_is_shown() {
     let mut session = Session::with_logs();
-    let [(first, Some(app))] = &session.follows[..] else { panic!("{:?}", session.follows) };
-    let (first, app) = (*first, app.clone());
-    assert_eq!((app.cluster.as_str(), app.name.as_str()), ("ap-2", "shop"));
+    let [(first, Some(name))] = &session.follows[..] else { panic!("{:?}", session.follows) };
+    assert_eq!(name, "ap-2/flux-kustomization/flux-system/shop");
+    let first = *first;
     // It is not read again by itself.
     session.pass(60);
     session.hear();
@@ -159,5 +159,32 @@ fn log_lines_of_others_move_no_cursor() {
     for cell in session.buffer().content() {
         let is_bad = |character: char| character.is_control() || character == '\u{202e}';
         assert!(!cell.symbol().contains(is_bad), "{:?}", cell.symbol());
+    }
+}
+
+#[test]
+fn logs_of_an_object_are_followed() {
+    let mut session = Session::start((80, 24), Fleet::new(0));
+    session.press("g p Enter o j j y l");
+    let [(_, Some(name))] = &session.follows[..] else { panic!("{:?}", session.follows) };
+    assert_eq!(name, "ap-2//Pod/shop/valkey-0");
+    session.shows(&["Logs of Pod shop/valkey-0 in ap-2", "FATAL CONFIG FILE", "y YAML  p previous run"]);
+    session.pass(60);
+    session.hear();
+    assert_eq!(session.follows.len(), 1);
+    session.press("c p");
+    session.shows(&["Logs (previous) of Pod shop/valkey-0 in ap-2", "valkey-0 exited with code 1"]);
+    assert!(session.follows[1].1.is_none(), "{:?}", session.follows);
+    session.press("c y");
+    session.shows(&["Pod shop/valkey-0 in ap-2", "kind: Pod"]);
+    let command =
+        |what: &str| format!("taffrail {what} ap-2//Pod/shop/valkey-0 --hub https://hub.example.com");
+    assert_eq!(session.copied, [command("logs --follow"), command("logs --previous")]);
+    session.press("Esc");
+    assert!(session.cursor().contains("Pod valkey-0"), "{}", session.screen());
+    for size in [(80, 24), (200, 60)] {
+        let mut session = Session::start(size, Fleet::new(0));
+        session.press("g p Enter o j j y l");
+        super::assert_kept("object-logs", &session);
     }
 }

@@ -43,9 +43,9 @@ impl Fleet {
 
 #[test]
 fn an_object_is_shown_as_yaml_and_left_for_its_row() {
-    assert_screen("object-yaml", &["g p Enter o j j y"]);
+    assert_screen("object-yaml", &["g p Enter o j y"]);
     let mut session = Session::start((80, 24), Fleet::new(0));
-    session.press("g p Enter o j j");
+    session.press("g p Enter o j");
     assert!(session.cursor().contains("StatefulSet valkey"), "{}", session.screen());
     session.press("y");
     session.shows(&["StatefulSet shop/valkey in ap-2", "kind: StatefulSet", "field0: 0", "Esc back"]);
@@ -67,7 +67,7 @@ fn an_object_is_shown_as_yaml_and_left_for_its_row() {
 #[test]
 fn what_has_no_object_has_no_yaml() {
     let mut session = Session::start((80, 24), Fleet::new(0));
-    session.press("g p Enter o y");
+    session.press("g p Enter o k y");
     session.shows(&["this line is not an object", "o Objects"]);
     session.press("d y");
     session.shows(&["o lists the objects; choose one there"]);
@@ -77,7 +77,7 @@ fn what_has_no_object_has_no_yaml() {
 fn yaml_of_others_moves_no_cursor_and_sets_no_colour() {
     let fleet = Fleet { is_hostile: true, ..Fleet::new(0) };
     let mut session = Session::start((80, 24), fleet);
-    session.press("g p Enter o j j y");
+    session.press("g p Enter o j y");
     session.shows(&["[2J", "[31m", "evil"]);
     let buffer = session.buffer();
     let row = buffer.content().chunks(80).find(|row| row.iter().any(|cell| cell.symbol() == "\u{fffd}"));

@@ -1,6 +1,8 @@
 //! Operations on the fake fleet.
 
-use ratatui_crossterm::crossterm::event::{Event as Input, KeyCode, KeyEvent, KeyModifiers};
+use ratatui_crossterm::crossterm::event::{
+    Event as Input, KeyCode, KeyEvent, KeyModifiers, MouseEvent, MouseEventKind,
+};
 use serde_json::{Value, json};
 use taffrail_api::operations::{OperationQuestion, OperationTarget, PlanAnswer, VerbQuestion};
 use taffrail_api::question::AppSelection;
@@ -139,4 +141,69 @@ fn over_ten_apps_their_number_is_typed() {
     session.happen(Event::Input(Input::Key(KeyEvent::new(KeyCode::Backspace, KeyModifiers::NONE))));
     session.press("2 Enter");
     assert_eq!(session.runs.len(), 1);
+}
+
+#[test]
+fn apps_that_are_chosen_are_changed_together() {
+    let mut none = Session::start((80, 24), Fleet::new(0));
+    none.press("g p S");
+    none.shows(&["Space chooses the apps to suspend; Enter opens one"]);
+    let mut task = Session::start((80, 24), Fleet::new(0));
+    task.press(":");
+    task.type_in("apps shop");
+    task.press("Enter Space Space j Space");
+    task.shows(&["3 chosen (R, S; Esc chooses none)"]);
+    let marked = task.screen().lines().filter(|line| line.starts_with('▌')).count();
+    assert_eq!(marked, 3, "{}", task.screen());
+    task.press("R s");
+    task.shows(&["reconcile shop: in 3 clusters", "a in every cluster · s without source"]);
+    task.press("y");
+    let question = verb(&task.runs[0].1);
+    assert_eq!((question.names.len(), question.apps.clusters.len()), (3, 3), "{question:?}");
+    let outcomes = [
+        json!({"result": "ready", "afterMillis": 4200, "isOutOfSync": false, "message": ""}),
+        json!({"result": "done"}),
+        json!({"result": "failed", "afterMillis": 4200, "why": "the image cannot be pulled"}),
+    ];
+    for (item, outcome) in outcomes.into_iter().enumerate() {
+        let ended = json!({"event": "ended", "item": item, "outcome": outcome});
+        task.happen(Event::Ran(task.runs[0].0, Box::new(parsed(ended))));
+    }
+    task.happen(Event::RunEnded(task.runs[0].0, RunEnd::Done));
+    // Of several, each result has one line.
+    let results = task.screen().lines().filter(|line| line.contains('✓') || line.contains('✕')).count();
+    assert_eq!(results, 3, "{}", task.screen());
+    assert!(!task.screen().contains("requestedAt"), "{}", task.screen());
+    // They stay chosen, for the opposite.
+    task.press("Esc S a");
+    task.shows(&["suspend shop: in 9 clusters", "a only in those chosen"]);
+    task.press("Esc Esc");
+    assert!(!task.screen().contains("chosen"), "{}", task.screen());
+    task.shows(&["search shop"]);
+}
+
+#[test]
+fn the_wheel_scrolls_the_plan_and_not_the_rows_below() {
+    let mut session = Session::start((80, 24), Fleet::new(0));
+    session.press("g p Enter R a");
+    let first = session.model.view().cursor;
+    let turn = |session: &mut Session, kind| {
+        let mouse = MouseEvent { kind, column: 5, row: 9, modifiers: KeyModifiers::NONE };
+        session.happen(Event::Input(Input::Mouse(mouse)));
+    };
+    assert!(
+        session.screen().contains(" ap-1") && !session.screen().contains(" us-3"),
+        "{}",
+        session.screen()
+    );
+    (0..20).for_each(|_| turn(&mut session, MouseEventKind::ScrollDown));
+    assert!(
+        !session.screen().contains(" ap-1") && session.screen().contains(" us-3"),
+        "{}",
+        session.screen()
+    );
+    (0..20).for_each(|_| turn(&mut session, MouseEventKind::ScrollUp));
+    assert!(session.screen().contains(" ap-1"), "{}", session.screen());
+    session.press("Esc");
+    assert_eq!(session.model.view().cursor, first);
 }
