@@ -1,10 +1,13 @@
 // Starts the simulated fleet of `taffrail demo`, and hubs that follow it. Everything ends with the tests.
-import { spawn } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
+import { execFile, spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { request } from "node:https";
+import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 
+const run = promisify(execFile);
 const BIN = process.env.TAFFRAIL_BIN;
 
 /** The reason why the tests cannot run here, if there is one. */
@@ -41,6 +44,49 @@ const freePort = () =>
     });
   });
 
+/** Carries connections to the API server at `port`. As a broken line `cut` holds their bytes, until `mend`; `drop` ends those that are open. */
+async function startWire(port) {
+  const pairs = new Set();
+  let isCut = false;
+  const flow = (pair) => pair.forEach((socket, index) => (isCut ? socket.unpipe().pause() : socket.pipe(pair[1 - index])));
+  const server = createServer((near) => {
+    const pair = [near, connect(port, "127.0.0.1")];
+    pairs.add(pair);
+    for (const socket of pair) {
+      socket.on("error", () => undefined);
+      socket.on("close", () => {
+        pairs.delete(pair);
+        pair.forEach((one) => one.destroy());
+      });
+    }
+    flow(pair);
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const set = (value) => {
+    isCut = value;
+    pairs.forEach(flow);
+  };
+  const drop = () => pairs.forEach((pair) => pair.forEach((one) => one.destroy()));
+  return {
+    url: `https://127.0.0.1:${server.address().port}`,
+    cut: () => set(true),
+    mend: () => set(false),
+    drop,
+    end: () => {
+      server.close();
+      drop();
+    },
+  };
+}
+
+/** The API servers of a kubeconfig of the demo by their names: address, authority, and token of the admin. */
+function serversOf(text) {
+  const all = (pattern) => [...text.matchAll(pattern)];
+  const tokens = new Map(all(/^- name: "admin-(.+)"\n +user:\n +token: "(.+)"$/gm).map(([, name, token]) => [name, token]));
+  const servers = all(/^- name: "(.+)"\n +cluster:\n +server: (\S+)\n +certificate-authority-data: (\S+)$/gm);
+  return new Map(servers.map(([, name, url, ca]) => [name, { url, ca: Buffer.from(ca, "base64"), token: tokens.get(name) }]));
+}
+
 /** Starts the fleet that `seed` draws, and its hub, 20 s into its round of faults. */
 export async function startFleet(seed = 1) {
   const folder = mkdtempSync(join(tmpdir(), "taffrail-page-"));
@@ -50,24 +96,52 @@ export async function startFleet(seed = 1) {
     /TAFFRAIL_HUB_TOKEN=(\S+)[\s\S]*--hub (http:\S+)/,
   );
   const [, token, hub] = await found;
+  const text = readFileSync(kubeconfig, "utf8");
+  const servers = serversOf(text);
   const hubs = [];
-  /** Starts one more hub of the same clusters, which a test may kill. */
-  async function startHub(port) {
+  const wires = [];
+  /** Puts a wire before the API server of `cluster`. */
+  async function addWire(cluster) {
+    const wire = await startWire(new URL(servers.get(cluster).url).port);
+    wires.push(wire);
+    return { ...wire, cluster };
+  }
+  /** Starts one more hub of the same clusters, or of `contexts`, which reaches some of them by `through` and as other `users`. */
+  async function startHub({ port, contexts, through = [], users = {} } = {}) {
     const at = port ?? (await freePort());
-    const hub = start(
-      ["hub", "serve", "--all-contexts", "--kubeconfig", kubeconfig, "--listen", `127.0.0.1:${at}`, "--data", join(folder, `data-${at}`)],
-      /TAFFRAIL_HUB_TOKEN=(\S+)/,
-    );
+    const file = join(folder, `kubeconfig-${at}.yaml`);
+    const wired = through.reduce((changed, wire) => changed.replace(`${servers.get(wire.cluster).url}\n`, `${wire.url}\n`), text);
+    const reached = Object.entries(users).reduce((changed, [cluster, user]) => changed.replace(`"${servers.get(cluster).token}"`, `$&\n    as: "${user}"`), wired);
+    writeFileSync(file, reached, { mode: 0o600 });
+    const data = join(folder, `data-${at}`);
+    const chosen = contexts ? ["--context", contexts.join(",")] : ["--all-contexts"];
+    const hub = start(["hub", "serve", ...chosen, "--kubeconfig", file, "--listen", `127.0.0.1:${at}`, "--data", data], /TAFFRAIL_HUB_TOKEN=(\S+)/);
     hubs.push(hub.child);
     const [, token] = await hub.found;
-    return { token, port: at, url: `http://127.0.0.1:${at}`, kill: () => end(hub.child, "SIGKILL") };
+    const tokens = (...args) => run(BIN, ["hub", "token", ...args, "--data", data]).then(({ stdout }) => stdout.trim());
+    return { token, port: at, url: `http://127.0.0.1:${at}`, tokens, signal: (name) => hub.child.kill(name), kill: () => end(hub.child, "SIGKILL") };
+  }
+  /** Asks the API server of `cluster`, as its admin; returns the body of the answer. */
+  function api(cluster, method, path, body, type = "application/json") {
+    const { url, ca, token } = servers.get(cluster);
+    return new Promise((resolve, reject) => {
+      const sent = request(url + path, { method, ca, headers: { authorization: `Bearer ${token}`, "content-type": type } }, async (answer) => {
+        let text = "";
+        for await (const chunk of answer.setEncoding("utf8")) text += chunk;
+        if (answer.statusCode >= 300) reject(new Error(`${method} ${path}: ${answer.statusCode} ${text}`));
+        else resolve(JSON.parse(text));
+      });
+      sent.on("error", reject);
+      sent.end(body && JSON.stringify(body));
+    });
   }
   async function stop() {
-    await Promise.all(hubs.map((one) => end(one)));
+    await Promise.all(hubs.map((one) => end(one, "SIGKILL")));
+    wires.forEach((wire) => wire.end());
     await end(child);
     rmSync(folder, { recursive: true, force: true });
   }
-  return { token, hub, startHub, stop };
+  return { token, hub, startHub, addWire, api, clusters: [...servers.keys()], stop };
 }
 
 /** Waits until `check` returns something. */

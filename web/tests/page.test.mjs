@@ -65,8 +65,11 @@ const VIEWS = () => ({
   "object-why": [`/object/${objectOf(bad)}?tab=why`, ".why"],
   "object-events": [`/object/${objectOf(bad)}?tab=events`, ".tab-panel .log-list"],
   "object-none": ["/object/eu-1/apps/Deployment/shop/none", ".note"],
+  "objects-all": [`/app/${refOf(bad)}?tab=objects&all=1`, ".tree-row"],
   matrix: ["/matrix", ".matrix canvas"],
+  "matrix-by-region": ["/matrix?label=region", ".matrix canvas"],
   "search-view": ["/search?q=shop", ".search-results .result"],
+  "search-object": [`/search?q=${bad.worst.kind}/${bad.worst.name}&in=${bad.cluster}`, ".named-objects ~ .entry .result"],
   "search-none": ["/search?q=no-app-has-this", ".search-results"],
   time: ["/time?all=", "[role=grid] [role=row][data-index]"],
   "time-before": ["/time?at=2020-01-01T00:00:00Z", ".note-action .button"],
@@ -507,6 +510,61 @@ test("a million rows cost what a screen of them costs", { skip }, async () => {
   assert.deepEqual(faults.filter((one) => !/ERR_FAILED/.test(one)), []);
 });
 
+test("thousands of clusters have place in blocks, and a block opens to its clusters", { skip }, async () => {
+  const { page, context, faults } = await watchedPage(browser);
+  const legend = [["0", "Current", false], ["1", "Failed", true]].map(([code, status, problem]) => ({ code, health: status, effective: status, freshness: "live", problem }));
+  const columns = Array.from({ length: 2000 }, (_, number) => ({ cluster: `c-${String(number).padStart(4, "0")}`, freshness: "live", group: number < 1500 ? "eu" : "us" }));
+  const cells = columns.map((_, number) => (number === 77 ? "1" : "0")).join("");
+  await page.route("**/api/v1/matrix?*", (route) =>
+    route.fulfill({ json: { kind: "Matrix", columns, rows: [{ key: "helm/shop/web", cells }], legend, total: 1, clusters: 2000, state: "complete", missing: [], asOf: new Date().toISOString() } }));
+  await page.goto(`${fleet.hub}/matrix?label=region#${fleet.token}`);
+  const board = page.locator(".board");
+  await board.waitFor();
+  await until(async () => Number(await board.getAttribute("aria-colcount")) < 100, "blocks");
+  await page.screenshot({ path: `${PICTURES}matrix-blocks-wide-light.png` });
+  assert.deepEqual(await violations(page), []);
+  await board.focus();
+  await page.keyboard.press("n");
+  const active = () => page.evaluate(() => document.getElementById(document.querySelector(".board").getAttribute("aria-activedescendant"))?.textContent);
+  await until(async () => /^1 of \d+ has a problem, the worst is Failed$/.test(await active()), "the block with the problem");
+  await page.keyboard.press("Enter");
+  await until(async () => (await board.getAttribute("aria-colcount")) === "2001" && (await active()) === "Failed", "its clusters, and the one with the problem");
+  assert.equal(new URL(page.url()).searchParams.get("zoom"), "16");
+  assert.match(await page.locator(".board-tip").innerText(), /c-0077, in eu Failed/);
+  await context.close();
+  assert.deepEqual(faults, []);
+});
+
+test("clusters of the matrix are grouped by a label that is chosen", { skip }, async () => {
+  const { page, context, faults } = await open("/matrix");
+  await page.locator(".board").waitFor();
+  await page.getByRole("button", { name: "Group clusters" }).click();
+  await page.getByRole("menuitemradio", { name: "region" }).click();
+  await page.waitForURL(/label=region/);
+  const headers = () => page.locator(".board [role=columnheader]").allInnerTexts();
+  const rows = (await ask("clusters?limit=100")).items;
+  await until(async () => (await headers()).some((text) => text.includes(`, in ${rows[0].labels.region}`)), "groups");
+  const regions = (await headers()).slice(1).map((text) => text.split(", in ")[1]);
+  assert.deepEqual(regions, [...regions].sort());
+  await context.close();
+  assert.deepEqual(faults, []);
+});
+
+test("equal objects are folded, and shown one by one when that is asked for", { skip }, async () => {
+  const { page, context, faults } = await open(`/app/${refOf(bad)}?tab=objects`);
+  await page.locator(".tree-row").first().waitFor();
+  const folded = Number(await page.locator(".tree").getAttribute("aria-rowcount"));
+  await page.getByLabel("Equal objects one by one").check();
+  await page.waitForURL(/all=1/);
+  await until(async () => Number(await page.locator(".tree").getAttribute("aria-rowcount")) >= folded, "the whole tree");
+  await page.locator(".tree-row").first().focus();
+  await page.keyboard.press("End");
+  const last = Number(await page.locator(".tree").getAttribute("aria-rowcount")) - 2;
+  await until(() => page.evaluate((line) => document.activeElement?.dataset.line === String(line), last), "the last row");
+  await context.close();
+  assert.deepEqual(faults, []);
+});
+
 test("values follow the fleet without a reload", { skip }, async () => {
   const { page, context, faults } = await open("/clusters");
   await page.waitForSelector("[role=row][data-index]");
@@ -548,7 +606,7 @@ test("hub away, then another one: each state reads differently", { skip }, async
   assert.match(await page.locator("[role=row][data-index='0'] [data-column=status]").textContent(), /was .*stale|was .*lost|never seen/);
   await page.screenshot({ path: `${PICTURES}hub-away-wide-light.png` });
   assert.deepEqual(await violations(page), []);
-  const next = await fleet.startHub(hub.port);
+  const next = await fleet.startHub({ port: hub.port });
   await page.getByText("This session has ended.").waitFor({ timeout: 30_000 });
   await page.goto(`${hub.url}/apps#${next.token}`);
   await page.reload();
