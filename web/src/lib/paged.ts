@@ -35,6 +35,8 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
   const [error, setError] = createSignal<HubError>();
   const [isLoading, setLoading] = createSignal(false);
   const [moved, setMoved] = createSignal(0);
+  /** Rows that the last reading no longer had where they are shown, so that their values may be old. */
+  const [left, setLeft] = createSignal<ReadonlySet<string>>(new Set());
   /** Where each page begins; the first one without a cursor. */
   let starts: { cursor: string | undefined; from: number }[] = [];
   let next: string | undefined;
@@ -55,6 +57,7 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
         setRows(reconcile(Object.fromEntries(page.items.map((row) => [idOf(row), row]))));
         setOrder(page.items.map(idOf));
         setMoved(0);
+        setLeft(new Set<string>());
         note(page);
         next = page.next ?? undefined;
         setError(undefined);
@@ -108,7 +111,7 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
   }
 
   /** Reads the first page, or the one on the screen, once more, and takes its values but not its order. */
-  async function refresh(cursor: string | undefined) {
+  async function refresh(cursor: string | undefined, from: number) {
     const { signal } = control;
     try {
       const page = await ask(untrack(key), cursor, signal);
@@ -117,6 +120,7 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
         takeValues(page.items);
         // Compared first: what was being read until now may move freely once more.
         if (cursor === undefined) compare(page.items.map(idOf));
+        else leave(order().slice(from, from + page.items.length), page.items.map(idOf));
         note(page);
       });
     } catch (problem) {
@@ -130,6 +134,15 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
       // Rows that are new stay out of sight until the reader asks for them.
       if (rows[id]) setRows(id, reconcile(row as never));
     }
+    const back = items.map(idOf).filter((id) => left().has(id));
+    if (back.length) setLeft((all) => new Set([...all].filter((id) => !back.includes(id))));
+  }
+
+  /** Notes which of the rows that are shown a reading of their place no longer has. */
+  function leave(shown: readonly string[], now: readonly string[]) {
+    const here = new Set(now);
+    const gone = shown.filter((id) => !here.has(id) && !left().has(id));
+    if (gone.length) setLeft((all) => new Set([...all, ...gone]));
   }
 
   /** Counts what differs between the first rows as shown and as they would be now. */
@@ -139,6 +152,7 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
     // Of a list that goes on, only as many rows can be compared as came; a shorter one has lost some.
     const shown = starts.length > 1 || next ? order().slice(0, now.length) : order();
     setMoved(movedRows(shown, now));
+    leave(shown, now);
   }
 
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -159,7 +173,7 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
       const every = start?.cursor === undefined ? options.every : SLOW;
       timer = setTimeout(() => {
         readAt = Date.now();
-        void refresh(start?.cursor);
+        void refresh(start?.cursor, start?.from ?? 0);
       }, Math.max(0, readAt + every - Date.now()));
     }, { defer: true }),
   );
@@ -170,6 +184,7 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
 
   return {
     order, rows, total, error, isLoading, moved, more,
+    hasLeft: (id: string) => left().has(id),
     cover: () => cover.value,
     /** Shows the present order. */
     reorder: begin,

@@ -6,21 +6,24 @@ import { pastFreshness, spaced, statusWord } from "../lib/words";
 import { FreshGlyph, Glyph, SyncGlyph } from "./Glyph";
 
 /**
- * The status now. Of what is not live it names the last one as past ("was Ready"), and while the hub is away all is so.
+ * The status now. Of what is not live it names the last one as past ("was Ready"), and while the hub is away all is so;
+ * so it is of a row that has left its list, because it is gone or matches no more.
  */
-export function StatusMark(props: { health: Status; effective: Status; freshness?: Freshness | null | undefined; suspended?: boolean }) {
+export function StatusMark(props: { health: Status; effective: Status; freshness?: Freshness | null | undefined; suspended?: boolean; hasLeft?: boolean }) {
   const freshness = (): FreshnessState => {
+    if (props.hasLeft) return "lost";
     const own = props.freshness?.state ?? "live";
     return own === "live" && hubAway() ? "stale" : own;
   };
   const isPast = () => freshness() !== "live";
   const word = () =>
-    isPast() ? (props.freshness?.observedAt || hubAway() ? `was ${statusWord(props.health)}` : "never seen") : statusWord(props.effective);
+    props.hasLeft ? "left" : isPast() ? (props.freshness?.observedAt || hubAway() ? `was ${statusWord(props.health)}` : "never seen") : statusWord(props.effective);
   return (
-    <span class="mark" data-status={isPast() ? "Unknown" : props.effective} data-freshness={freshness()}>
+    <span class="mark" data-status={isPast() ? "Unknown" : props.effective} data-freshness={freshness()} title={props.hasLeft ? `It was ${statusWord(props.health)}, and is gone or matches no more` : undefined}>
       <Glyph status={props.effective} freshness={freshness()} />
       <span class="mark-word">{word()}</span>
-      <Show when={isPast()}><span class="reader">, {freshness() === "lost" ? "lost" : "stale"}</span></Show>
+      <Show when={props.hasLeft}><span class="reader">, was {statusWord(props.health)}</span></Show>
+      <Show when={isPast() && !props.hasLeft}><span class="reader">, {freshness() === "lost" ? "lost" : "stale"}</span></Show>
       <Show when={props.suspended}><span class="mark-suspended" title="Suspended in its delivery tool"><SyncGlyph state="Suspended" /><span class="reader">suspended</span></span></Show>
     </span>
   );

@@ -8,16 +8,20 @@ use clap::Args;
 use taffrail_testkit::binary::{self, Profile, workspace};
 
 /// Run the tests of the page against a real hub of the simulated fleet, in Chromium: all views in each size and theme,
-/// and the ten tasks by keys. Installs npm packages into web/, and Chromium where that is Debian's and the user is root.
+/// each state of an answer by a real fault, and the ten tasks by keys. Installs npm packages into web/, and Chromium where that is Debian's and the user is root.
 #[derive(Args)]
 pub(crate) struct Page {
-    /// Look at each view in two of the six sizes and themes, and leave out the ten tasks
+    /// Look at each view in two of the six sizes and themes, and leave out the states and the ten tasks
     #[arg(long)]
     pub(crate) quick: bool,
 
     /// The number of fleets on which the ten tasks are done
     #[arg(long, default_value_t = 1)]
     pub(crate) seeds: u32,
+
+    /// Do each of the ten tasks with views that hide its answer: then it must fail
+    #[arg(long, hide = true)]
+    pub(crate) withhold: bool,
 }
 
 /// The path at which Debian installs Chromium; the variable `CHROMIUM` names another one.
@@ -44,8 +48,10 @@ impl Page {
         match self.quick {
             true => Ok(()),
             false => {
-                let seeds = self.seeds.to_string();
-                npm(&web, &["run", "tasks"], &[("TAFFRAIL_BIN", &binary), ("SEEDS", &seeds)])
+                npm(&web, &["run", "states"], &[("TAFFRAIL_BIN", &binary)])?;
+                let (seeds, withhold) = (self.seeds.to_string(), u8::from(self.withhold).to_string());
+                let variables = [("TAFFRAIL_BIN", &*binary), ("SEEDS", &seeds), ("WITHHOLD", &withhold)];
+                npm(&web, &["run", "tasks"], &variables)
             }
         }
     }

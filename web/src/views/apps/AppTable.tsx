@@ -63,7 +63,7 @@ export function AppTable(props: { filters: Filters; sort: string; refuse: (name:
           reset={JSON.stringify(question())} widths={areChosen() ? gridColumns() : undefined}
           choice={{ has: (index) => selection.has(at(index)), toggle: (index, isRange) => selection.toggle(index, isRange, at) }} isOpen={(index) => { const row = at(index); return !!row && refText(refOf(row)) === opened(); }}
           open={(index) => { const row = at(index); if (row) go(href(row)); }} nearEnd={() => void list.more()} onRange={list.shows}
-          row={(index) => <Show when={at(index)}>{(row) => <Row row={row()} href={href(row())} />}</Show>} />
+          row={(index) => <Show when={at(index)}>{(row) => <Row row={row()} href={href(row())} hasLeft={list.hasLeft(rowId(row()))} />}</Show>} />
       </Show>
       <Show when={selection.chosen().size}>
         <Chosen rows={[...selection.chosen()].map(([id, row]) => list.rows[id] ?? row)} question={question()} total={total()} set={selection.set} clear={selection.clear} />
@@ -98,13 +98,13 @@ export const NameCell = (props: { row: Pick<AppRow, "name" | "namespace">; href:
   </Cell>
 );
 
-function Row(props: { row: AppRow; href: string }) {
+function Row(props: { row: AppRow; href: string; hasLeft: boolean }) {
   const row = () => props.row;
   const statusChanged = createChanged(() => rowId(row()), () => `${row().effective} ${row().freshness.state}`);
   const syncChanged = createChanged(() => rowId(row()), () => row().sync.effective);
   return (
     <>
-      <Cell column="status"><span classList={{ changed: statusChanged() }}><StatusMark health={row().health} effective={row().effective} freshness={row().freshness} suspended={row().suspended} /></span></Cell>
+      <Cell column="status"><span classList={{ changed: statusChanged() }}><StatusMark health={row().health} effective={row().effective} freshness={row().freshness} suspended={row().suspended} hasLeft={props.hasLeft} /></span></Cell>
       <NameCell row={row()} href={props.href} />
       <For each={shownColumns()}>
         {(name) => <Show when={COLUMNS[name]}>{(column) => <Cell column={name} class={`${column().isNumber ? "num" : ""} ${column().class ?? ""}`}><span class="cell-value" classList={{ changed: name === "sync" && syncChanged() }}>{column().cell(row())}</span></Cell>}</Show>}
