@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use taffrail_apps::Freshness;
 use taffrail_object::{ObjectKey, may_show_annotation};
 use taffrail_status::Status;
 use taffrail_status::assess::Event;
@@ -25,8 +26,14 @@ pub struct ObjectRow {
     pub cluster: String,
     /// The name of the object.
     pub object: ObjectKey,
-    /// The status of the object.
+    /// The status of the object when it was last observed.
+    pub health: Status,
+    /// The status now: `health` if the observation is live, else Unknown.
+    pub effective: Status,
+    /// Always equal to `effective`.
     pub status: Status,
+    /// The freshness of the observation of the object.
+    pub freshness: Freshness,
     /// The message of the status, for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,

@@ -39,16 +39,23 @@ export function query(params: Params): string {
   return text ? `?${text}` : "";
 }
 
-async function ask<T>(path: string, init: RequestInit, take: (response: Response) => Promise<unknown> = (response) => response.json()): Promise<T> {
+/** The longest time for an answer: a request that is lost on its way has neither an answer nor an error. */
+const PATIENCE = 30_000;
+
+async function ask<T>(path: string, init: RequestInit, take: (response: Response) => Promise<unknown> = (response) => response.json(), patience: number | undefined = PATIENCE): Promise<T> {
+  const limits = [init.signal, patience === undefined ? undefined : AbortSignal.timeout(patience)].filter((one) => one instanceof AbortSignal);
+  /** What a request failed with that was not given up by who asked. */
+  const silent = (error: unknown) => (init.signal?.aborted ? error : new HubError(0, "The hub does not answer."));
   let response: Response;
   try {
-    response = await fetch(`/api/v1/${path}`, { credentials: "same-origin", ...init });
+    response = await fetch(`/api/v1/${path}`, { credentials: "same-origin", ...init, signal: AbortSignal.any(limits) });
   } catch (error) {
-    if (init.signal?.aborted) throw error;
-    throw new HubError(0, "The hub does not answer.");
+    throw silent(error);
   }
   if (response.ok) {
-    const answer = response.status === 204 ? undefined : await take(response);
+    const answer = response.status === 204 ? undefined : await take(response).catch((error: unknown) => {
+      throw error instanceof DOMException ? silent(error) : error;
+    });
     heard((answer as { asOf?: string } | undefined)?.asOf);
     return answer as T;
   }
@@ -143,7 +150,8 @@ async function run(request: Api.RunRequest, take: (event: Api.OperationEvent) =>
       // The connection broke off, or what stands in between sent something else.
       throw new HubError(0, `The hub no longer answers: ${String(error)}`);
     }
-  });
+    // It lasts as long as what it does.
+  }, undefined);
 }
 
 type Question<V extends string> = Extract<Api.ViewQuestion, { view: V }>;

@@ -1399,15 +1399,21 @@ export type ObjectRow = {
   body: unknown;
   /** Name of the cluster that holds the object. */
   cluster: string;
+  /** The status now: `health` if the observation is live, else Unknown. */
+  effective: Status;
   /** The events about the object that occurred last, at most 100; the newest last. */
   events?: ObjectEvent[];
+  /** The freshness of the observation of the object. */
+  freshness: Freshness;
+  /** The status of the object when it was last observed. */
+  health: Status;
   /** True if `body` has the metadata alone: that of a Secret, whose values are never shown, or of an object of which no more is known while its cluster does not answer. */
   isMetadata?: boolean;
   /** The message of the status, for people. */
   message?: string;
   /** The name of the object. */
   object: ObjectKey;
-  /** The status of the object. */
+  /** Always equal to `effective`. */
   status: Status;
 };
 

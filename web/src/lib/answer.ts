@@ -16,6 +16,9 @@ interface Options {
   every?: number;
 }
 
+/** The time after which a question is asked again that the hub did not answer. */
+const AGAIN_AFTER = 5000;
+
 /**
  * Reads `ask` for the question `key`, again for each other one, and again when the fleet has changed. An undefined key
  * asks nothing. Items that have an `id` keep their identity, and with it their place in the document.
@@ -51,6 +54,7 @@ export function createAnswer<K, T extends object>(
       const known = error instanceof HubError ? error : new HubError(-1, String(error));
       // What was known stays on the screen while the hub is away.
       setAnswer({ error: known, loading: false, ...(known.status === 0 ? {} : { data: undefined }) });
+      if (known.status === 0) timer = setTimeout(() => setAgain((n) => n + 1), AGAIN_AFTER);
     }
     if (running === control) running = undefined;
   }

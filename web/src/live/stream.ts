@@ -53,6 +53,8 @@ export function createStream(events: StreamEvents) {
     const search = new URLSearchParams();
     for (const [name, view] of views) search.append("subscribe", `${name}:${view}`);
     const stream = (source = new EventSource(`/api/v1/stream?${search}`));
+    // A request that is lost on its way gets no answer and no error.
+    watchdog = setTimeout(lose, SILENCE);
     const take = (isReset: boolean) => (event: MessageEvent<string>) => {
       if (stream !== source) return;
       heard();

@@ -3,7 +3,7 @@ import { createEffect, createSignal, For, type JSX, Match, on, onCleanup, Show, 
 import type { AnswerState, MissingCluster } from "../api/types";
 import { type HubError, sessionEnded } from "../api/client";
 import { hubNow } from "../lib/clock";
-import { awaySince, hubAway } from "../live/live";
+import { awaySince, clusters, hubAway } from "../live/live";
 import { age, clockTime, count } from "../lib/text";
 import { command } from "../lib/command";
 import { Copy } from "./Copy";
@@ -66,22 +66,32 @@ export function CoverNote(props: { state: AnswerState | undefined; missing: Miss
   );
   return (
     <>
-      {line("loading", (n) => `${count(n, "cluster is", "clusters are")} still being read; their rows will come.`)}
+      {line("loading", (n) => `${count(n, "cluster is", "clusters are")} still being read; ${n === 1 ? "its" : "their"} rows will come.`)}
       {line("partial", (n) => `Partial: ${count(n, "cluster is", "clusters are")} missing here in whole or in part.`)}
       {line("stale", (n) => `${count(n, "cluster is", "clusters are")} silent; of ${n === 1 ? "it" : "them"} you see the last known state.`)}
     </>
   );
 }
 
+/** True if the stream knows of clusters that are not live: it is ahead of what a list says of itself. */
+const areSilent = () => (clusters()?.stale ?? 0) + (clusters()?.lost ?? 0) > 0;
+
 /** The foot of a list: how far the answer goes, and what else the list says of itself. */
 export const ListFoot = (props: Parameters<typeof CoverNote>[0] & { isPast?: boolean; children?: JSX.Element }) => (
   <footer class="list-foot">
     <CoverNote state={props.state} missing={props.missing} omitted={props.omitted} />
-    <Show when={props.state === "complete" && !hubAway()}><span>{props.isPast ? "Every cluster is covered." : "Live; every cluster is covered."}</span></Show>
+    <Show when={props.state === "complete" && !hubAway() && (props.isPast || !areSilent())}><span>{props.isPast ? "Every cluster is covered." : "Live; every cluster is covered."}</span></Show>
     <span class="grow" />
     {props.children}
   </footer>
 );
+
+/** The failure to read a part that may hold what was not found. */
+function hiddenBy({ question }: HubError) {
+  if (typeof question !== "object") return undefined;
+  const missed = "noSingleApp" in question ? question.noSingleApp : "notInClusters" in question ? question.notInClusters : undefined;
+  return missed?.hidden_by?.error;
+}
 
 export function ErrorNote(props: { error: HubError | undefined; what: string; retry?: () => void }) {
   const again = () => props.retry && <button type="button" class="button" onClick={() => props.retry?.()}>Try again</button>;
@@ -91,8 +101,11 @@ export function ErrorNote(props: { error: HubError | undefined; what: string; re
         <Switch fallback={<Note kind="error" title={`${props.what} could not be read.`} action={again()}><Text value={error().message} /> <Text value={error().hint ?? ""} /></Note>}>
           <Match when={error().status === 401}>{null}</Match>
           <Match when={error().status === 0}>{null}</Match>
-          <Match when={error().status === 403}>
-            <Note kind="error" title={`You may not see ${props.what.toLowerCase()}.`}><Text value={error().message} /> <Text value={error().hint ?? ""} /></Note>
+          <Match when={error().status === 403 || hiddenBy(error())?.reason === "Forbidden"}>
+            <Note kind="error" title={`You may not see ${props.what.toLowerCase()}.`} action={hiddenBy(error()) && again()}><Text value={hiddenBy(error())?.message ?? error().message} /> <Text value={error().hint ?? ""} /></Note>
+          </Match>
+          <Match when={hiddenBy(error())}>
+            {(hidden) => <Note kind="error" title={`${props.what} could not be read.`} action={again()}><Text value={hidden().message} /></Note>}
           </Match>
           <Match when={error().status === 404 || error().status === 422}>
             <Note kind="quiet" title={`${props.what}: not there.`} action={again()}><Text value={error().message} /></Note>

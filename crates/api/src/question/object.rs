@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{
-    AppError, KindCatalog, NamedObject, Objects, ReadQuery, Resource, Scope, ScopeError, Snapshot, aliases,
-    declared_each,
+    AppError, Freshness, KindCatalog, NamedObject, Objects, ReadQuery, Resource, Scope, ScopeError, Snapshot,
+    aliases, declared_each,
 };
 use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef, Projection};
 use taffrail_status::Presence;
@@ -64,7 +64,11 @@ impl ObjectView {
     ///
     /// # Errors
     /// If the object is nested too deeply to be shown.
-    fn row(cluster: &dyn Objects, judged: &Resource) -> Result<Option<ObjectRow>, Box<AppError>> {
+    fn row(
+        cluster: &dyn Objects,
+        judged: &Resource,
+        freshness: Freshness,
+    ) -> Result<Option<ObjectRow>, Box<AppError>> {
         let Presence::Present(observed) = cluster.get(judged.key.as_ref().as_ref()) else { return Ok(None) };
         let text = observed.object.to_json().ok();
         let Some(body) = text.and_then(|text| serde_json::from_slice(&text).ok()) else {
@@ -83,7 +87,10 @@ impl ObjectView {
         Ok(Some(ObjectRow {
             cluster: cluster.name().to_owned(),
             object: (*judged.key).clone(),
-            status: judged.status,
+            health: judged.status,
+            effective: freshness.effective(judged.status),
+            status: freshness.effective(judged.status),
+            freshness,
             message: judged.message.to_string(),
             events,
             is_metadata: is_secret || observed.projection == Projection::Metadata,
@@ -194,8 +201,10 @@ impl View for ObjectView {
             .collect();
         for cluster in &asked {
             let judged = declared_each(*cluster, &self.keys(*cluster), &rules, fleet.now());
-            for resource in judged.apps.iter().flat_map(|app| &app.resources) {
-                match ObjectView::row(*cluster, resource) {
+            let resources =
+                judged.apps.iter().flat_map(|app| app.resources.iter().map(|it| (it, app.freshness)));
+            for (resource, freshness) in resources {
+                match ObjectView::row(*cluster, resource, freshness) {
                     Ok(row) => answer.items.extend(row),
                     Err(error) => answer.errors.push(*error),
                 }

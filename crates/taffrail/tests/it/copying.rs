@@ -135,7 +135,7 @@ error: there is no pod 'web'
 
 "#]],
     );
-    let hinted = at(&["wait", "shop", "-n", "shop", "--timeout", "1s"]);
+    let hinted = at(&["wait", "shop", "-n", "shop", "--timeout", "5s"]);
     let hint = hinted.lines().find(|line| line.contains("taken for a kind"));
     assert_shown(
         hint.unwrap_or_else(|| panic!("{hinted}")),

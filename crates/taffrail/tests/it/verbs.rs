@@ -190,7 +190,7 @@ fn failed_source_ends_the_reconcile() {
 #[test]
 fn waiting_is_reported_once_without_a_terminal() {
     let served = served(&["one", "two"]);
-    let answer = served.ask(&["reconcile", "shop", "--yes", "--timeout", "2s"]);
+    let answer = served.ask(&["reconcile", "shop", "--yes", "--timeout", "5s"]);
     assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
     for line in ["waiting for flux-system/shop in one", "waiting for flux-system/shop in two"] {
         let times = answer.stderr.lines().filter(|told| *told == line).count();

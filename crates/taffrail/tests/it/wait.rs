@@ -194,7 +194,7 @@ fn non_boolean_expression_is_an_error() {
         assert_eq!(answer.code, 2, "{expression}: {}{}", answer.stdout, answer.stderr);
         assert!(answer.stderr.contains(said), "{expression}: {}", answer.stderr);
     }
-    let hidden = ["secret/key", "-n", "shop", "--timeout", "1s", "--for", "cel=!has(object.data)"];
+    let hidden = ["secret/key", "-n", "shop", "--timeout", "5s", "--for", "cel=!has(object.data)"];
     let answer = served.wait(&hidden);
     assert_eq!(answer.code, 3, "{}{}", answer.stdout, answer.stderr);
     assert!(answer.stdout.contains("values of Secrets"), "{}", answer.stdout);
@@ -213,7 +213,7 @@ fn missing_objects_count_as_deleted() {
         assert_eq!(answer.code, 0, "{absent:?}: {}{}", answer.stdout, answer.stderr);
     }
     // A slip of the pen deletes nothing.
-    let answer = served.wait(&["deplyo/web", "--for", "deleted", "--timeout", "1s"]);
+    let answer = served.wait(&["deplyo/web", "--for", "deleted", "--timeout", "5s"]);
     assert_eq!(answer.code, 1, "{}", answer.stdout);
 
     cluster.apply(deployment("web", 2)).unwrap();
@@ -286,12 +286,12 @@ fn wait_result_shows_what_blocks() {
         "-n",
         "shop",
         "--timeout",
-        "2s",
+        "5s",
         "--fail-fast=false",
     ]);
     assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
     for said in [
-        "Time is up after 2.",
+        "Time is up after 5.",
         "1 of 6 ready",
         "two deployment/web is InProgress",
         "one pod/import is",
@@ -304,14 +304,14 @@ fn wait_result_shows_what_blocks() {
     assert!(!answer.stdout.contains("one deployment/web is"), "{}", answer.stdout);
 
     let began = Timestamp::now();
-    let report = served.wait(&["deploy/web", "-n", "shop", "--timeout", "2s", "-o", "junit"]);
+    let report = served.wait(&["deploy/web", "-n", "shop", "--timeout", "5s", "-o", "junit"]);
     assert_eq!(report.code, 1);
     let ended = Timestamp::now();
     let (_, stamp) = report.stdout.split_once("timestamp=\"").unwrap();
     let start: Timestamp = stamp[..stamp.find('"').unwrap()].parse().unwrap();
     // It is cut to a second.
     let earliest = began.as_second();
-    assert!((earliest..=ended.as_second() - 2).contains(&start.as_second()), "{began} {start} {ended}");
+    assert!((earliest..=ended.as_second() - 5).contains(&start.as_second()), "{began} {start} {ended}");
     for said in [
         r#"<testsuite name="wait --for=current""#,
         r#"tests="2" failures="1" errors="0""#,
@@ -323,7 +323,7 @@ fn wait_result_shows_what_blocks() {
         assert!(report.stdout.contains(said), "{said}: {}", report.stdout);
     }
     // A failure is not called Current.
-    let gone = ["deploy/web", "-n", "shop", "--timeout", "1s", "--for", "deleted", "-o", "junit"];
+    let gone = ["deploy/web", "-n", "shop", "--timeout", "5s", "--for", "deleted", "-o", "junit"];
     let report = served.wait(&gone).stdout;
     assert!(report.contains(r#"<failure type="ConditionNotMet""#), "{report}");
 }
@@ -376,7 +376,7 @@ fn files_selections_and_inventories_name_many() {
     inventory["data"] =
         json!({"shop_web_apps_Deployment": "", "shop_settings__ConfigMap": "", "shop_gone__Service": ""});
     cluster.apply(inventory).unwrap();
-    let answer = served.wait(&["--inventory", "cm/inventory", "-n", "shop", "--timeout", "2s"]);
+    let answer = served.wait(&["--inventory", "cm/inventory", "-n", "shop", "--timeout", "5s"]);
     assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
     assert!(
         answer.stdout.contains("3 of 4 ready") && answer.stdout.contains("service/gone"),
@@ -546,7 +546,7 @@ fn unwatchable_kinds_are_polled() {
     // One that is not there is waited for in the same way, and what may not be read is told as before.
     let absent = ["wait", "deploy/none", "-n", "shop", "--for", "deleted", "--kubeconfig", file];
     assert_eq!(taffrail(&absent, "").code, 0);
-    let hidden = ["wait", "svc/web", "-n", "shop", "--timeout", "1s", "--kubeconfig", file];
+    let hidden = ["wait", "svc/web", "-n", "shop", "--timeout", "5s", "--kubeconfig", file];
     let answer = taffrail(&hidden, "");
     assert_eq!(answer.code, 3, "{}{}", answer.stdout, answer.stderr);
     assert!(answer.stdout.contains("forbidden"), "{}", answer.stdout);

@@ -1,15 +1,21 @@
 // The cause chain, from the symptom down to the root; what changed before; what to run next.
 import { For, Show } from "solid-js";
 import { hub } from "../../api/client";
-import type { CauseStep, Change } from "../../api/types";
+import type { CauseStep, Change, Explanation } from "../../api/types";
 import { createAnswer } from "../../lib/answer";
 import { objectHref } from "../../lib/objects";
 import { shortRevision } from "../../lib/text";
 import { Age } from "../../parts/Age";
 import { Copy } from "../../parts/Copy";
 import { Glyph } from "../../parts/Glyph";
-import { ErrorNote, Loading } from "../../parts/Notes";
+import { ErrorNote, Loading, Note } from "../../parts/Notes";
 import { Name, Text } from "../../parts/Text";
+
+/** The sentence for what has no chain of causes. */
+function settled({ effective, health, problems }: Explanation): string {
+  if (effective === health) return problems?.length ? "Its objects are ready; see what else is in the way above." : "Nothing is wrong with it.";
+  return `Nothing was wrong with ${problems?.length ? "its objects" : "it"} when it was last seen.`;
+}
 
 /** The explanation of the app or object that commands call `name`. */
 export default function Why(props: { name: string; cluster: string }) {
@@ -17,7 +23,7 @@ export default function Why(props: { name: string; cluster: string }) {
     () => props.name,
     async (name, signal) => {
       const data = await hub.explain({ view: "explain", names: [name], clusters: [props.cluster], namespace: null, contexts: false, logs: false, perCluster: true }, signal);
-      return { explanation: data.items[0]?.explanation, differences: data.items[0]?.differences };
+      return { explanation: data.items[0]?.explanation, differences: data.items[0]?.differences, errors: data.errors ?? [] };
     },
     { every: 5000 },
   );
@@ -26,11 +32,15 @@ export default function Why(props: { name: string; cluster: string }) {
     <>
       <ErrorNote error={answer.error} what="The explanation" retry={again} />
       <Show when={answer.data} fallback={<Show when={!answer.error}><Loading what={`${props.cluster}, which is asked for the cause`} rows={4} /></Show>}>
-        <Show when={why()} fallback={<p class="muted">There is nothing to explain.</p>}>
+        <Show when={why()} fallback={
+          <For each={answer.data?.errors.slice(0, 1)} fallback={<p class="muted">There is nothing to explain.</p>}>
+            {(error) => <Note kind="warn" title="The explanation could not be read."><Text value={error.error.message} /></Note>}
+          </For>
+        }>
           {(data) => (
             <div class="why">
               <Show when={data().chain.length} fallback={
-                <div><p class="lead-line">{data().problems?.length ? "Its objects are ready; see what else is in the way above." : "Nothing is wrong with it."}</p><p class="muted why-message"><Text value={data().message} /></p></div>
+                <div><p class="lead-line">{settled(data())}</p><p class="muted why-message"><Text value={data().message} /></p></div>
               }>
                 <ol class="chain">
                   <For each={data().chain}>{(step, index) => <Step step={step} cluster={props.cluster} isLast={index() === data().chain.length - 1} />}</For>

@@ -69,7 +69,7 @@ export function AppTable(props: { filters: Filters; sort: string; refuse: (name:
         <Chosen rows={[...selection.chosen()].map(([id, row]) => list.rows[id] ?? row)} question={question()} total={total()} set={selection.set} clear={selection.clear} />
       </Show>
       <ListFoot state={list.cover()?.state} missing={list.cover()?.missing} omitted={list.cover()?.missingOmitted}>
-        <Show when={total() > list.order().length}>
+        <Show when={total() > list.order().length && list.hasMore()}>
           <span class="grid-end">{number(list.order().length)} of {count(total(), "app")} read; scroll for more. Rows beyond the first {PAGE} are read again every 10 s.</span>
         </Show>
       </ListFoot>

@@ -20,14 +20,15 @@ export function NoneFound(props: { filters: Filters; state: AnswerState }) {
       return { most: found.sort((a, b) => b.total - a.total)[0] };
     },
   );
+  const isWhole = () => props.state === "complete" || props.state === "stale";
   const isReading = () => props.state === "loading";
   return (
     <Show when={names().length} fallback={
-      <Note kind="quiet" title={isReading() ? "No apps yet: clusters are still being read." : "These clusters have no apps."}>
+      <Note kind="quiet" title={isReading() ? "No apps yet: clusters are still being read." : isWhole() ? "These clusters have no apps." : "No apps are known: clusters are missing."}>
         Taffrail shows what Flux, Argo CD, Config Sync, kpt and Helm declare.
       </Note>
     }>
-      <Note kind="quiet" title="No app matches these filters."
+      <Note kind="quiet" title={isWhole() ? "No app matches these filters." : "No app that is known matches these filters."}
         action={<Show when={hiding.data?.most}>{(most) => (
           <Show when={most().total > 0} fallback={<a class="button" href={withQuery(Object.fromEntries(names().map((name) => [name, undefined])))}>Clear all filters</a>}>
             <a class="button" href={withQuery({ [most().name]: undefined })}>Without {FILTER_WORDS[most().name]}: {count(most().total, "app")}</a>

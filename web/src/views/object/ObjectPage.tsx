@@ -101,7 +101,7 @@ function Head(props: { row: ObjectRow; subject: ObjectRef; act: () => void }) {
   return (
     <>
       <div class="lead">
-        <StatusMark health={props.row.status} effective={props.row.status} />
+        <StatusMark health={props.row.health} effective={props.row.effective} freshness={props.row.freshness} />
         <p><Text value={props.row.message ?? ""} /></p>
       </div>
       <div class="acting">

@@ -49,7 +49,7 @@ export function NamedObjects(props: { name: string }) {
         {(row) => (
           <li class="entry">
             <a class="result" href={objectHref({ cluster: row.cluster, object: row.object })}>
-              <Glyph status={row.status} /><span class="reader">{statusWord(row.status)}</span> <Name value={row.object.name} class="strong" />
+              <Glyph status={row.effective} freshness={row.freshness.state} /><span class="reader">{statusWord(row.effective)}</span> <Name value={row.object.name} class="strong" />
               <span class="muted num">{row.object.kind}<Show when={row.object.namespace}>, <Text value={row.object.namespace} /></Show></span>
             </a>
           </li>
