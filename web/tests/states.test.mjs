@@ -19,11 +19,11 @@ const WITHIN = {
   silentHub: 28_000,
   /** A hub looks for revoked tokens each 5 s. */
   token: 10_000,
-  /** What an API server no longer sends is tried again after 30 s at most, and each kind by itself. */
+  /** Each kind that an API server no longer sends is tried again after 30 s at most. */
   retry: 60_000,
-  /** What is read again when the fleet changes. */
+  /** Views are read again when the fleet changes. */
   change: 10_000,
-  /** What a list lacks is read again each 10 s. */
+  /** Lists are read again each 10 s for the clusters that they lack. */
   list: 12_000,
 };
 
@@ -53,7 +53,7 @@ after(async () => {
   await fleet?.stop();
 });
 
-/** What tells the state of an answer: notes, what a list lacks, the status of rows, of an app and of the fleet; the head of what is whole. */
+/** The elements that tell the state of an answer: notes, what a list lacks, the status of rows, of an app and of the fleet; the head of what is whole. */
 const TELLS = ".note, .loading-what, .list-foot, .view > .cover, [role=row][data-index] [data-column=status], .lead, .container-log h3, .yaml-line:first-child, .tree-row[data-line='0'], .fresh";
 
 /** The text of what tells the state of a page, as readers hear it: a line for each part. */

@@ -14,7 +14,7 @@ const SEEDS = Number(process.env.SEEDS ?? 1);
 const isWithheld = process.env.WITHHOLD === "1";
 /** The most presses that a task may take. */
 const MOST = 20;
-/** How long a task looks for an answer that is withheld. */
+/** The time for which a task looks for an answer that is withheld. */
 const WITHHELD_FOR = 1500;
 /** The age from which a cluster may answer too soon: the demo ends its silence after 50 s. */
 const LOST_LONG = 30_000;
@@ -74,7 +74,7 @@ async function tasks(t, { url, token }) {
     }
     assert.ok(await page.evaluate(is), `${most} times ${key} did not lead there`);
   };
-  /** What is seen of the elements that a selector chooses: nothing of hidden ones. */
+  /** The visible text of the elements that a selector chooses. */
   const texts = (selector) => page.locator(selector).allInnerTexts();
   const text = async (selector) => (await texts(selector)).join("\n");
   /** Searches the key of an app, and opens its row of one cluster. */

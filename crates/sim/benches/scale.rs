@@ -61,8 +61,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Returns the objects of a cluster of apps, each of which has ten objects `times` times: of ten objects one Deployment, one ReplicaSet, three Pods, a Service, a
-/// ConfigMap, a Secret, a ServiceAccount and an Event.
+/// Returns the objects of a cluster of apps, each with ten objects `times` times: a Deployment, a ReplicaSet, three Pods,
+/// a Service, a ConfigMap, a Secret, a ServiceAccount and an Event.
 fn content(objects: usize, times: usize) -> Vec<Value> {
     let mut all = vec![json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "apps"}})];
     let mut app = 0;

@@ -96,7 +96,7 @@ pub fn list(kind: &str, items: &[Value], total: usize) -> Value {
         "state": "complete", "asOf": NOW, "clusters": 1, "missing": [], "apps": total, "problems": 0})
 }
 
-/// A hub with so many apps in one cluster, of which the first has failed as soon as it is told to.
+/// A hub with so many apps in one cluster. All are ready, until a test lets the first one fail.
 pub struct ManyApps {
     /// The URL of the hub.
     pub url: String,

@@ -44,7 +44,7 @@ const PATIENCE = 30_000;
 
 async function ask<T>(path: string, init: RequestInit, take: (response: Response) => Promise<unknown> = (response) => response.json(), patience: number | undefined = PATIENCE): Promise<T> {
   const limits = [init.signal, patience === undefined ? undefined : AbortSignal.timeout(patience)].filter((one) => one instanceof AbortSignal);
-  /** What a request failed with that was not given up by who asked. */
+  /** The error of a request that its caller did not abort. */
   const silent = (error: unknown) => (init.signal?.aborted ? error : new HubError(0, "The hub does not answer."));
   let response: Response;
   try {
@@ -54,7 +54,8 @@ async function ask<T>(path: string, init: RequestInit, take: (response: Response
   }
   if (response.ok) {
     const answer = response.status === 204 ? undefined : await take(response).catch((error: unknown) => {
-      throw error instanceof DOMException ? silent(error) : error;
+      // The connection broke off, or the time is up.
+      throw error instanceof DOMException || error instanceof TypeError ? silent(error) : error;
     });
     heard((answer as { asOf?: string } | undefined)?.asOf);
     return answer as T;

@@ -27,6 +27,9 @@ interface Cover {
 /** The time between two readings of pages that the stream does not cover. */
 const SLOW = 10_000;
 
+/** The time after which a list is asked for again that the hub did not answer. */
+const AGAIN_AFTER = 5000;
+
 export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) => string, ask: Ask<K, R>, options: { every: number | undefined }) {
   const [order, setOrder] = createSignal<string[]>([]);
   const [rows, setRows] = createStore<Record<string, R>>({});
@@ -43,9 +46,11 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
   let control = new AbortController();
   let wasLoading = false;
   let range = { first: 0, last: 0 };
+  let timer: ReturnType<typeof setTimeout> | undefined;
 
   async function begin() {
     control.abort();
+    clearTimeout(timer);
     control = new AbortController();
     const { signal } = control;
     setLoading(true);
@@ -76,6 +81,7 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
       // A hub that is away or busy takes nothing from what is known.
       if (known.status !== 0 && known.status !== 503) setOrder([]);
     });
+    if (known.status === 0 || known.status === 503) timer = setTimeout(() => void begin(), AGAIN_AFTER);
   }
 
   function note(page: Page<R>) {
@@ -97,6 +103,7 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
         const added = page.items.filter((row) => !known.has(idOf(row)));
         starts.push({ cursor, from: order().length });
         for (const row of page.items) setRows(idOf(row), reconcile(row as never));
+        welcome(page.items);
         setOrder((all) => [...all, ...added.map(idOf)]);
         note(page);
         next = page.next ?? undefined;
@@ -119,8 +126,8 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
       batch(() => {
         takeValues(page.items);
         // Compared first: what was being read until now may move freely once more.
-        if (cursor === undefined) compare(page.items.map(idOf));
-        else leave(order().slice(from, from + page.items.length), page.items.map(idOf));
+        if (cursor === undefined) compare(page.items.map(idOf), !page.next);
+        else leave(from, page.items.map(idOf), !page.next);
         note(page);
       });
     } catch (problem) {
@@ -134,28 +141,33 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
       // Rows that are new stay out of sight until the reader asks for them.
       if (rows[id]) setRows(id, reconcile(row as never));
     }
-    const back = items.map(idOf).filter((id) => left().has(id));
-    if (back.length) setLeft((all) => new Set([...all].filter((id) => !back.includes(id))));
+    welcome(items);
   }
 
-  /** Notes which of the rows that are shown a reading of their place no longer has. */
-  function leave(shown: readonly string[], now: readonly string[]) {
+  /** Takes the mark of rows that have come back. */
+  function welcome(items: R[]) {
+    const back = new Set(items.map(idOf).filter((id) => left().has(id)));
+    if (back.size) setLeft((all) => new Set([...all].filter((id) => !back.has(id))));
+  }
+
+  /** Marks the rows that are shown of a page, the last one if `isLast`, and that a reading of it no longer has. */
+  function leave(from: number, now: readonly string[], isLast: boolean) {
     const here = new Set(now);
-    const gone = shown.filter((id) => !here.has(id) && !left().has(id));
+    const following = starts.find((start) => start.from > from);
+    const gone = order().slice(from, isLast ? undefined : following?.from).filter((id) => !here.has(id) && !left().has(id));
     if (gone.length) setLeft((all) => new Set([...all, ...gone]));
   }
 
-  /** Counts what differs between the first rows as shown and as they would be now. */
-  function compare(now: string[]) {
+  /** Counts what differs between the first rows as shown and as they would be now, which are all rows if `isLast`. */
+  function compare(now: string[], isLast: boolean) {
     // A list that is empty, or whose clusters are still being read, has no order that a reader could lose.
     if (now.length && (!order().length || (wasLoading && starts.length <= 1)) && !isLoading()) return void begin();
     // Of a list that goes on, only as many rows can be compared as came; a shorter one has lost some.
-    const shown = starts.length > 1 || next ? order().slice(0, now.length) : order();
+    const shown = !isLast && (starts.length > 1 || next) ? order().slice(0, now.length) : order();
     setMoved(movedRows(shown, now));
-    leave(shown, now);
+    leave(0, now, isLast);
   }
 
-  let timer: ReturnType<typeof setTimeout> | undefined;
   let readAt = Date.now();
   createEffect(on(key, () => void begin()));
   createEffect(
@@ -193,7 +205,7 @@ export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) =>
     /** Takes what the stream says of the first rows. */
     stream: (items: R[], now: string[] | undefined, all: number | undefined) => batch(() => {
       takeValues(items);
-      if (now && total() !== undefined) compare(now);
+      if (now && total() !== undefined) compare(now, now.length >= (all ?? total() ?? 0));
       if (all !== undefined) setTotal(all);
     }),
   };

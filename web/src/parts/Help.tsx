@@ -27,7 +27,7 @@ export function Help() {
                 <h3 class="muted">{group.title}</h3>
                 <dl class="help-keys">
                   <For each={group.keys}>
-                    {(key) => <div><dt><For each={key.keys.split(" ")}>{(one) => <kbd>{one}</kbd>}</For></dt><dd>{key.what}</dd></div>}
+                    {(key) => <div><dt><For each={key.keys === " " ? ["Space"] : key.keys.split(" ")}>{(one) => <kbd>{one}</kbd>}</For></dt><dd>{key.what}</dd></div>}
                   </For>
                 </dl>
               </section>

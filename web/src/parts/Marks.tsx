@@ -7,7 +7,7 @@ import { FreshGlyph, Glyph, SyncGlyph } from "./Glyph";
 
 /**
  * The status now. Of what is not live it names the last one as past ("was Ready"), and while the hub is away all is so;
- * so it is of a row that has left its list, because it is gone or matches no more.
+ * so it is of a row that is no longer at its place of the list: gone, no match any more, or moved far away.
  */
 export function StatusMark(props: { health: Status; effective: Status; freshness?: Freshness | null | undefined; suspended?: boolean; hasLeft?: boolean }) {
   const freshness = (): FreshnessState => {
@@ -19,7 +19,7 @@ export function StatusMark(props: { health: Status; effective: Status; freshness
   const word = () =>
     props.hasLeft ? "left" : isPast() ? (props.freshness?.observedAt || hubAway() ? `was ${statusWord(props.health)}` : "never seen") : statusWord(props.effective);
   return (
-    <span class="mark" data-status={isPast() ? "Unknown" : props.effective} data-freshness={freshness()} title={props.hasLeft ? `It was ${statusWord(props.health)}, and is gone or matches no more` : undefined}>
+    <span class="mark" data-status={isPast() ? "Unknown" : props.effective} data-freshness={freshness()} title={props.hasLeft ? `It was ${statusWord(props.health)}; it is no longer at this place of the list` : undefined}>
       <Glyph status={props.effective} freshness={freshness()} />
       <span class="mark-word">{word()}</span>
       <Show when={props.hasLeft}><span class="reader">, was {statusWord(props.health)}</span></Show>

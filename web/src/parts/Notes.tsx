@@ -100,7 +100,7 @@ export function ErrorNote(props: { error: HubError | undefined; what: string; re
       {(error) => (
         <Switch fallback={<Note kind="error" title={`${props.what} could not be read.`} action={again()}><Text value={error().message} /> <Text value={error().hint ?? ""} /></Note>}>
           <Match when={error().status === 401}>{null}</Match>
-          <Match when={error().status === 0}>{null}</Match>
+          <Match when={error().status === 0 && hubAway()}>{null}</Match>
           <Match when={error().status === 403 || hiddenBy(error())?.reason === "Forbidden"}>
             <Note kind="error" title={`You may not see ${props.what.toLowerCase()}.`} action={hiddenBy(error()) && again()}><Text value={hiddenBy(error())?.message ?? error().message} /> <Text value={error().hint ?? ""} /></Note>
           </Match>

@@ -11,7 +11,7 @@ use super::body::typed;
 use super::elements::elements;
 
 /// The number of bytes from which on an answer is compressed: what is shorter is sent as fast as it is compressed.
-const LEAST: usize = 16 << 10;
+const MIN_COMPRESSED: usize = 16 << 10;
 
 /// An answer, compressed if that is worth its time.
 pub(super) struct Answer {
@@ -22,7 +22,7 @@ pub(super) struct Answer {
 impl Answer {
     /// Compresses an answer that is long, if `is_accepted`.
     pub(super) fn new(bytes: Vec<u8>, is_accepted: bool) -> Answer {
-        if !is_accepted || bytes.len() < LEAST {
+        if !is_accepted || bytes.len() < MIN_COMPRESSED {
             return Answer { bytes, is_gzip: false };
         }
         let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 8), Compression::fast());
@@ -35,13 +35,13 @@ impl Answer {
     /// Makes a response with status 200 and this content type.
     pub(super) fn respond(self, content_type: &'static str) -> Response {
         let mut response = typed(self.bytes, content_type);
-        mark(response.headers_mut(), self.is_gzip);
+        add_headers(response.headers_mut(), self.is_gzip);
         response
     }
 }
 
 /// Adds the headers of a body that depends on the codings that a client accepts.
-pub(super) fn mark(headers: &mut HeaderMap, is_gzip: bool) {
+pub(super) fn add_headers(headers: &mut HeaderMap, is_gzip: bool) {
     headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
     if is_gzip {
         headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));

@@ -10,7 +10,7 @@ use flate2::read::GzDecoder;
 use http::{HeaderMap, HeaderValue, header};
 
 use super::body::typed;
-use super::compression::{accepts_gzip, mark};
+use super::compression::{accepts_gzip, add_headers};
 use super::elements::elements;
 use super::problem::Refusal;
 
@@ -63,7 +63,7 @@ pub(super) fn answer(path: &str, headers: &HeaderMap) -> Response {
         }
     };
     let headers = response.headers_mut();
-    mark(headers, is_gzip);
+    add_headers(headers, is_gzip);
     // A worker has the rules of its own file.
     headers.insert(header::CONTENT_SECURITY_POLICY, POLICY);
     response

@@ -12,7 +12,8 @@ use serde::de::DeserializeOwned;
 use taffrail_api::question::ViewQuestion;
 
 use super::access::Rights;
-use super::body::{parse, typed, whole};
+use super::body::{parse, whole};
+use super::compression::{Answer, accepts_gzip};
 use super::elements::elements;
 use super::problem::Refusal;
 use super::request::{HubApi, compute};
@@ -21,7 +22,7 @@ use crate::ask::{Ask, AskError};
 /// Answers the view's question that the body of the request holds as JSON.
 pub(super) async fn ask(State(hub): State<Arc<HubApi>>, request: axum::extract::Request) -> Response {
     match answer(hub, request).await {
-        Ok(bytes) => typed(bytes, "application/json"),
+        Ok(answer) => answer.respond("application/json"),
         Err(refusal) => refusal.into_response(),
     }
 }
@@ -75,7 +76,8 @@ pub(super) fn patience(headers: &HeaderMap) -> Duration {
     waits.next().unwrap_or(MAX_PATIENCE).min(MAX_PATIENCE)
 }
 
-async fn answer(hub: Arc<HubApi>, request: axum::extract::Request) -> Result<Vec<u8>, Refusal> {
+async fn answer(hub: Arc<HubApi>, request: axum::extract::Request) -> Result<Answer, Refusal> {
+    let is_gzip_accepted = accepts_gzip(request.headers());
     let patience = patience(request.headers());
     let asker = asker(&hub)?;
     let rights = request.extensions().get().copied();
@@ -85,7 +87,7 @@ async fn answer(hub: Arc<HubApi>, request: axum::extract::Request) -> Result<Vec
     }
     let most = if question.is_drill_down() { hub.limits.drill_down } else { hub.limits.answer };
     let answer = asker.ask(question, patience).await.map_err(|error| refused(&error))?;
-    compute(hub, move |_| bounded(&answer, most)).await
+    compute(hub, move |_| Ok(Answer::new(bounded(&answer, most)?, is_gzip_accepted))).await
 }
 
 /// Serializes an answer as JSON; refuses (422) one that is longer than `most` bytes.

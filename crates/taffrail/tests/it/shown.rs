@@ -1,4 +1,4 @@
-//! The terminal UI on a terminal whose screens are drawn anew, so that a text on them is whole.
+//! The terminal UI on a terminal whose screens are drawn whole again, so that a text on them is whole.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ impl Shown {
     }
 
     /// Types keys, and waits until the screen shows `wanted`. Only what differs is written, so a text is whole on a
-    /// screen that is drawn anew.
+    /// screen that is drawn whole again.
     #[track_caller]
     pub(super) fn press(&mut self, keys: &str, wanted: &str) {
         let begun = Instant::now();

@@ -38,6 +38,15 @@ export default function Graph(props: { app: AppRef }) {
   createEffect(() => { if (active() >= (drawing()?.nodes.length ?? 1)) setActive(0); });
 
   const parentOf = (placed: Placed) => drawing()?.nodes[placed.parent];
+  const isOnPath = (placed: Placed) => placed.isOnPath && !!parentOf(placed)?.isOnPath;
+  // The cause comes into view once; after that the reader decides what is shown.
+  let isShown = false;
+  createEffect(() => {
+    const cause = drawing()?.nodes.findLastIndex((placed) => placed.isOnPath) ?? -1;
+    if (isShown || cause < 1) return;
+    isShown = true;
+    requestAnimationFrame(() => board?.querySelector(`[data-node="${cause}"]`)?.scrollIntoView({ block: "nearest", inline: "nearest" }));
+  });
   const edge = (placed: Placed) => {
     const parent = parentOf(placed);
     if (!parent) return "";
@@ -99,7 +108,8 @@ export default function Graph(props: { app: AppRef }) {
             <div class="graph-board" style={{ width: `${(data().depth * (BOX.width + BOX.right) - BOX.right) * zoom()}px`, height: `${(data().rows * (BOX.height + BOX.below)) * zoom()}px` }}>
               <div class="graph-scaled" style={{ transform: `scale(${zoom()})` }}>
                 <svg class="graph-edges" aria-hidden="true" width={data().depth * (BOX.width + BOX.right)} height={data().rows * (BOX.height + BOX.below)}>
-                  <For each={data().nodes}>{(placed) => <path d={edge(placed)} data-path={placed.isOnPath && !!parentOf(placed)?.isOnPath} />}</For>
+                  {/* Those on the way to the cause are drawn last, over the others. */}
+                  <For each={[false, true]}>{(isPath) => <For each={data().nodes.filter((placed) => isOnPath(placed) === isPath)}>{(placed) => <path d={edge(placed)} data-path={isPath} />}</For>}</For>
                 </svg>
                 <Index each={data().nodes}>
                   {(placed, index) => (

@@ -26,7 +26,7 @@ export default function Logs(props: { name: string; cluster: string }) {
           {(log) => (
             <section class="container-log">
               <h3 class="step-head"><Glyph status={log().subject.status} /> <Name value={log().subject.pod} /> <span class="muted">{log().subject.container}</span></h3>
-              <Show when={log().failure}>{(why) => <p class="muted"><Text value={why()} /></p>}</Show>
+              <Show when={log().failure}>{(why) => <p>No log: <Text value={why()} /></p>}</Show>
               <Show when={log().lines.length} fallback={<Show when={!log().failure}><p class="muted">It has written nothing.</p></Show>}>
                 <Lines log={log()} />
               </Show>

@@ -1,5 +1,5 @@
 // The objects of an app with what controllers made of them, as a tree table of virtual rows.
-import { createVirtualizer } from "@tanstack/solid-virtual";
+import { createVirtualizer, defaultRangeExtractor } from "@tanstack/solid-virtual";
 import { createEffect, createMemo, createSignal, For, lazy, onCleanup, Show, Suspense } from "solid-js";
 import type { AppRef } from "../../api/client";
 import type { ObjectKey, TreeNode } from "../../api/types";
@@ -72,7 +72,10 @@ export default function Objects(props: { app: AppRef }) {
     // The head of the drawer covers what is scrolled below it.
     scrollPaddingStart: 80,
     scrollPaddingEnd: ROW_HEIGHT,
+    // The row with the focus stays in the document, wherever the table is scrolled.
+    rangeExtractor: (range) => [...new Set([...defaultRangeExtractor(range), Math.min(active(), lines().length - 1)])].filter((index) => index >= 0).sort((a, b) => a - b),
   });
+  createEffect(() => { if (active() >= lines().length) setActive(Math.max(0, lines().length - 1)); });
   const fold = (line: Line, isOpen: boolean) => line.hasChildren && setFolds((was) => new Map(was).set(line.id, !isOpen));
 
   const href = (node: TreeNode) => {

@@ -14,7 +14,7 @@ export function sentenceOf(row: AppRow): string {
   const bad = row.objects - row.counts.Current;
   if (row.health !== "Current") {
     const worst = row.worst ? `${row.worst.kind} ${plain(row.worst.name)}` : "The app";
-    const of = bad > 0 ? `; ${number(bad)} of ${count(row.objects, "object")} ${bad === 1 ? "is" : "are"} not ready` : "";
+    const of = bad > 0 ? `; ${number(bad)} of ${count(row.objects, "declared object")} ${bad === 1 ? "is" : "are"} not ready` : "";
     return `${worst} is ${spaced(statusWord(row.health))}${since}${of}.`;
   }
   const problem = row.problem;

@@ -57,7 +57,7 @@ export function Apps() {
     const isFiltered = Object.keys(filters()).length > 0;
     const of = isFiltered && whole !== undefined ? `${number(shown())} of ${count(whole, "app")} ${shown() === 1 ? "matches" : "match"}` : count(shown(), "app");
     const where = isFiltered ? "" : ` in ${count(summary.data.clusters, "cluster")}`;
-    return `${of}${where}; ${bad() ? `${number(bad())} ${bad() === 1 ? "has a problem" : "have problems"}` : "none has a problem"}${hubAway() ? ", as last known" : ""}.`;
+    return `${of}${where}; ${bad() ? `${number(bad())} ${bad() === 1 ? "has a problem" : "have problems"}` : summary.data.state === "complete" ? "none has a problem" : "no problem is known yet"}${hubAway() ? ", as last known" : ""}.`;
   };
   const text = () =>
     command("get", "apps", ...listFlags({ ...(all() as Record<string, string[]>), ...(groupBy() ? {} : { sort: [sort()] }) }));

@@ -78,7 +78,7 @@ function Arrange() {
   };
   return (
     <div class="arrange">
-      <Menu label="Group" isSingle chosen={groupBy() ? [groupBy() ?? ""] : []} choices={choices()} onOpen={() => void clusterLabels().then(setLabels)}
+      <Menu label="Group" isSingle chosen={groupBy() ? [groupBy() ?? ""] : []} choices={choices()} onOpen={() => void clusterLabels().then((known) => setLabels(known?.labels ?? []))}
         choose={(value) => go(withQuery({ "group-by": groupBy() === value ? undefined : value }))} />
       <Show when={!groupBy()}>
         <Menu label="Sort" isSingle isQuiet={!param("sort")} chosen={[param("sort") ?? "status"]} choices={Object.entries(SORTS).map(([value, label]) => ({ value, label }))}

@@ -87,7 +87,7 @@ export function Clusters() {
         <Grid label="Clusters" layout="clusters-grid" columns={columns()} count={list.order().length} total={total()} rowHeight={rowHeight(total())}
           reset={JSON.stringify(question())} isOpen={(index) => at(index)?.name === param("open")} nearEnd={() => void list.more()} onRange={list.shows}
           open={(index) => { const row = at(index); if (row) go(withQuery({ open: row.name })); }}
-          row={(index) => <Show when={at(index)}>{(row) => <Row row={row()} />}</Show>} />
+          row={(index) => <Show when={at(index)}>{(row) => <Row row={row()} hasLeft={list.hasLeft(row().name)} />}</Show>} />
       </Show>
       <ListFoot state={list.cover()?.state} missing={list.cover()?.missing} omitted={list.cover()?.missingOmitted} />
       <Show when={param("open")}>{(name) => <ClusterDrawer name={name()} />}</Show>
@@ -95,7 +95,7 @@ export function Clusters() {
   );
 }
 
-function Row(props: { row: ClusterRow }) {
+function Row(props: { row: ClusterRow; hasLeft: boolean }) {
   const row = () => props.row;
   return (
     <>
@@ -103,7 +103,7 @@ function Row(props: { row: ClusterRow }) {
       <Cell column="cluster">
         <a class="row-link" href={withQuery({ open: row().name })} tabIndex={-1}><Name value={row().name} class="strong" /></a>
       </Cell>
-      <Cell column="status"><StatusMark health={row().health} effective={row().effective} freshness={row().freshness} /></Cell>
+      <Cell column="status"><StatusMark health={row().health} effective={row().effective} freshness={row().freshness} hasLeft={props.hasLeft} /></Cell>
       <Cell column="message" class={row().problem || row().freshness.state !== "live" ? "" : "muted"}>
         <span class="clip"><Show when={row().worst && row().freshness.state === "live"}><span class="muted">{row().worst?.name}: </span></Show><Text value={row().message} /></span>
       </Cell>

@@ -105,15 +105,20 @@ export function Board(props: { data: MatrixData; zoom: Zoom; zoomIn: () => void 
     const target = places.find(({ row, column }) => board().at(row, column)?.problems) ?? places[0];
     if (target) requestAnimationFrame(() => show(target));
   }
-  // The cursor stays at its cluster, whatever that is part of.
-  createEffect(on(board, (next, before) => {
+  // The cursor stays at its app and cluster, whatever the column of that is now.
+  createEffect(on(() => ({ shown: board(), data: props.data }), (next, before) => {
+    if (!before || before.shown === next.shown) return;
+    if (before.shown.columns.length !== next.shown.columns.length || before.shown.keys.length !== next.shown.keys.length) setHover(undefined);
     const from = cursor();
-    const cluster = from && before && before.columns !== next.columns ? before.columns[from.column]?.first : undefined;
-    setHover(undefined);
-    if (!from || cluster === undefined) return;
-    const column = next.columns.findLastIndex((one) => one.first <= cluster);
-    setCursor({ row: Math.min(from.row, next.keys.length - 1), column: Math.max(0, column) });
+    const [key, column] = [before.shown.keys[from?.row ?? -1], before.shown.columns[from?.column ?? -1]];
+    if (!from || key === undefined || !column) return;
+    const cluster = before.data.columns[column.first]?.cluster;
+    const place = next.data.columns.findIndex((one) => one.cluster === cluster);
+    const now = { row: next.shown.keys.indexOf(key), column: next.shown.columns.findLastIndex((one) => one.first <= place) };
+    if (now.row < 0 || place < 0) return void setCursor(undefined);
+    if (now.row !== from.row || now.column !== from.column) setCursor(now);
   }));
+
   function move(rows: number, columns: number) {
     const from = cursor() ?? { row: 0, column: 0 };
     const limit = (n: number, most: number) => Math.max(0, Math.min(most - 1, n));

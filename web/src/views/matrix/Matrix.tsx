@@ -6,7 +6,7 @@ import { createAnswer } from "../../lib/answer";
 import { command } from "../../lib/command";
 import { go, param, withQuery } from "../../lib/router";
 import { count, number } from "../../lib/text";
-import { FreshGlyph, Glyph } from "../../parts/Glyph";
+import { Glyph } from "../../parts/Glyph";
 import { ErrorNote, ListFoot, Loading, Note, ViewCommand } from "../../parts/Notes";
 import { FilterBar } from "../apps/FilterBar";
 import { readFilters, toParams } from "../apps/filters";
@@ -71,7 +71,8 @@ export default function Matrix() {
     const read = shown();
     if (!read) return "Matrix";
     const { rows, columns } = read.data;
-    const bad = read.problems ? `${number(read.problems)} of ${count(read.pairs, "pair")} ${read.problems === 1 ? "has a problem" : "have problems"}` : `none of ${count(read.pairs, "pair")} has a problem`;
+    const none = read.answer.state === "complete" ? `none of ${count(read.pairs, "pair")} has a problem` : `of ${count(read.pairs, "pair")} no problem is known yet`;
+    const bad = read.problems ? `${number(read.problems)} of ${count(read.pairs, "pair")} ${read.problems === 1 ? "has a problem" : "have problems"}` : none;
     return `${count(rows.length, "app")} by ${count(columns.length, "cluster")}; ${bad}.`;
   };
 
@@ -117,6 +118,6 @@ const Legend = (props: { hasBlocks: boolean }) => (
     <Show when={props.hasBlocks} fallback={<li class="mark"><span class="legend-cell" data-problem="true" aria-hidden="true" /> Ready with another problem</li>}>
       <li class="mark"><span class="legend-cell" data-block="true" aria-hidden="true" /> several clusters, the part with problems at the foot</li>
     </Show>
-    <li class="mark"><FreshGlyph state="lost" /> not live: hatched</li>
+    <li class="mark"><span class="legend-cell" data-freshness="lost" aria-hidden="true" /> not live: dashed, on a hatched ground</li>
   </ul>
 );

@@ -147,21 +147,21 @@ function drawCell(ctx: CanvasRenderingContext2D, { meaning, apps, problems }: Bo
   const size = cell - 2 * gap;
   const left = x + gap;
   const top = y + gap;
-  if (meaning.freshness !== "live") {
+  if (meaning.freshness !== "live" && (apps === 1 || problems === apps)) {
     // Only an outline: what was known there is not known now.
-    ctx.strokeStyle = palette["fill-unknown"];
+    ctx.strokeStyle = palette.muted;
     ctx.lineWidth = 1;
     ctx.setLineDash(meaning.freshness === "lost" ? [2, 2] : []);
-    ctx.fillStyle = palette.surface;
-    ctx.fillRect(left, top, size, size);
     ctx.strokeRect(left + 0.5, top + 0.5, size - 1, size - 1);
     ctx.setLineDash([]);
+    if (cell >= 14 && meaning.health !== "Current") drawShape(ctx, meaning.health, left + size / 2, top + size / 2, size / 4, palette.muted);
     return;
   }
   if (problems && problems < apps) {
     // The part of a block that has problems stands on the rest of it, and is never too small to be seen.
-    const part = Math.max(2, Math.round((size * problems) / apps));
-    ctx.fillStyle = palette["fill-ready"];
+    const part = Math.max(Math.ceil(size / 3), Math.round((size * problems) / apps));
+    // Neutral, so that its only colour is that of what is wrong.
+    ctx.fillStyle = palette.line;
     ctx.fillRect(left, top, size, size - part);
     ctx.fillStyle = palette[meaning.effective === "Current" ? "fill-failed" : FILLS[meaning.effective]];
     ctx.fillRect(left, top + size - part, size, part);
@@ -178,7 +178,7 @@ function drawCell(ctx: CanvasRenderingContext2D, { meaning, apps, problems }: Bo
     ctx.beginPath();
     ctx.roundRect(left, top, size, size, 2);
     ctx.fill();
-    if (cell >= 14) drawShape(ctx, meaning.effective, left + size / 2, top + size / 2, size / 4, palette);
+    if (cell >= 14) drawShape(ctx, meaning.effective, left + size / 2, top + size / 2, size / 4, palette.surface);
   }
   if (meaning.problem && meaning.effective === "Current") {
     ctx.strokeStyle = palette["fill-failed"];
@@ -187,8 +187,8 @@ function drawCell(ctx: CanvasRenderingContext2D, { meaning, apps, problems }: Bo
   }
 }
 
-function drawShape(ctx: CanvasRenderingContext2D, status: Status, x: number, y: number, r: number, palette: Palette) {
-  ctx.strokeStyle = palette.surface;
+function drawShape(ctx: CanvasRenderingContext2D, status: Status, x: number, y: number, r: number, color: string) {
+  ctx.strokeStyle = color;
   ctx.lineWidth = 1.6;
   ctx.beginPath();
   if (status === "Failed") {

@@ -125,7 +125,9 @@ export function OperationDialog(props: {
                     <Show when={item.writes.length}>
                       <li>
                         <h3 class="step-head"><Text value={item.cluster} /> <Result run={runs[index()]} verb={props.verb} /></h3>
-                        <For each={item.writes}>{(write) => <Diff write={write} />}</For>
+                        <Show when={phase() === "done" && writing().length > 1} fallback={<For each={item.writes}>{(write) => <Diff write={write} />}</For>}>
+                          <details class="operation-written"><summary class="plain link">What was written</summary><For each={item.writes}>{(write) => <Diff write={write} />}</For></details>
+                        </Show>
                         <Show when={item.forbidden}>{(why) => <p class="operation-warning" data-kind="forbidden"><Text value={why()} /></p>}</Show>
                         <For each={item.warnings}>{(warning) => <p class="operation-warning"><Text value={warning} /></p>}</For>
                       </li>
@@ -142,10 +144,10 @@ export function OperationDialog(props: {
             </>
           )}
         </Show>
-        <p class="reader" role="status">
+        <p class={phase() === "done" ? "operation-sum" : "reader"} role="status">
           <Switch>
             <Match when={phase() === "running"}>The change is written.</Match>
-            <Match when={phase() === "done"}>The operation has ended: {good()} of {writing().length} succeeded.</Match>
+            <Match when={phase() === "done"}>{good()} of {writing().length} succeeded.</Match>
           </Switch>
         </p>
         <Show when={mustCount() && phase() === "plan"}>

@@ -40,7 +40,7 @@ export function NamedObjects(props: { name: string }) {
       <ul class="entries">
       <li class="entry named-objects">
         <span><Text value={props.name} /> in</span>
-        <Menu label={cluster() ? "another cluster" : "which cluster?"} isSingle chosen={cluster() ? [cluster() ?? ""] : []} choices={clusters()} onOpen={() => void read()} note={note()}
+        <Menu label={cluster() ? "cluster" : "which cluster?"} isSingle chosen={cluster() ? [cluster() ?? ""] : []} choices={clusters()} onOpen={() => void read()} note={note()}
           choose={(value) => go(withQuery({ in: value }), { replace: true })} />
       </li>
       <ErrorNote error={answer.error} what={props.name} retry={again} />
@@ -49,13 +49,13 @@ export function NamedObjects(props: { name: string }) {
         {(row) => (
           <li class="entry">
             <a class="result" href={objectHref({ cluster: row.cluster, object: row.object })}>
-              <Glyph status={row.effective} freshness={row.freshness.state} /><span class="reader">{statusWord(row.effective)}</span> <Name value={row.object.name} class="strong" />
+              <span class="mark"><Glyph status={row.effective} freshness={row.freshness.state} /><Name value={row.object.name} class="strong" /></span>
+              <span>{statusWord(row.effective)}</span>
               <span class="muted num">{row.object.kind}<Show when={row.object.namespace}>, <Text value={row.object.namespace} /></Show></span>
             </a>
           </li>
         )}
       </For>
-      <Show when={answer.data && answer.data.rows.length === 0}><li class="entry muted">No object of {cluster()} that you may read has this name.</li></Show>
       <For each={answer.data?.errors}>{(error) => <li class="entry muted"><Text value={error.error.message} /></li>}</For>
       </ul>
     </section>

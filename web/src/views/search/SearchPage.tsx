@@ -35,6 +35,7 @@ export default function SearchPage() {
   const sentence = () => {
     const data = answer.data;
     if (!text() || !data) return "Search apps, clusters and messages";
+    if (!data.apps && !data.clusterTotal && namedObject(text())) return `No app or cluster has “${text()}” in it; objects of that name are below.`;
     if (!data.apps && !data.clusterTotal) return `Nothing has “${text()}” in it.`;
     const parts = [data.apps && count(data.apps, "app"), data.clusterTotal && `the ${data.clusterTotal === 1 ? "name" : "names"} of ${count(data.clusterTotal, "cluster")}`];
     return `“${text()}” is in ${parts.filter(Boolean).join(" and ")}.`;

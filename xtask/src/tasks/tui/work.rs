@@ -24,7 +24,7 @@ pub(super) struct Night {
 pub(super) struct Task {
     /// Its number in the list of tasks.
     pub(super) number: u32,
-    /// What the person wants to know or do.
+    /// The question of the person, or the aim.
     pub(super) name: &'static str,
     /// Waits until the fleet is such that the task can be done, and returns the subject of the task.
     pub(super) prepare: fn(&Night) -> Result<Value>,

@@ -7,7 +7,7 @@ use flate2::read::GzDecoder;
 use super::*;
 
 #[tokio::test]
-async fn a_long_answer_is_compressed_for_who_accepts_it() {
+async fn a_long_answer_is_compressed_if_the_client_accepts_that() {
     let names: Vec<String> = (0..100).map(|number| format!("shop/app-{number}")).collect();
     let apps: Vec<(&str, Status, &str)> = names.iter().map(|name| (&**name, Status::Current, "")).collect();
     let router = open_router(&SampleFleet::new().with("eu-1", &apps));

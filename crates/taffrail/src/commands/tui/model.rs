@@ -359,7 +359,7 @@ impl Model {
         true
     }
 
-    /// Opens a view of the object that is chosen, or that the view shows.
+    /// Opens a view of the object under the cursor, or of the one that the view shows.
     fn open_of_object(&mut self, kind: fn(Box<ObjectPlace>) -> Kind) {
         let object = match (&self.view().kind, self.view().selected()) {
             (Kind::Object(object, _), _) | (_, Some(Row::Object(object, _))) => object.clone(),
@@ -399,11 +399,11 @@ impl Model {
         effects.extend(effect);
     }
 
-    /// Returns the message for a key that needs an object where none is chosen.
+    /// Returns the message for a key that needs an object where none is under the cursor.
     fn no_object(&self) -> String {
         match self.view().kind {
             Kind::App(_, Part::Objects) => "this line is not an object".to_owned(),
-            _ => "o lists the objects; choose one there".to_owned(),
+            _ => "o lists the objects; go to one there".to_owned(),
         }
     }
 

@@ -82,7 +82,7 @@ pub(super) struct View {
     pub(super) sort: usize,
     pub(super) is_unwell: bool,
     /// The ids of the rows of apps that the user chose.
-    marked: BTreeSet<String>,
+    chosen: BTreeSet<String>,
     /// True if the columns of the matrix are groups of clusters; `None` if that depends on the room.
     pub(super) is_grouped: Option<bool>,
     pub(super) total: Option<usize>,
@@ -119,7 +119,7 @@ impl View {
             search: String::new(),
             sort: 0,
             is_unwell: false,
-            marked: BTreeSet::new(),
+            chosen: BTreeSet::new(),
             is_grouped: None,
             total: None,
             coverage: None,
@@ -463,7 +463,7 @@ impl View {
     }
 
     pub(super) fn is_chosen(&self, row: &Row) -> bool {
-        !self.marked.is_empty() && row.id().is_some_and(|id| self.marked.contains(&id))
+        !self.chosen.is_empty() && row.id().is_some_and(|id| self.chosen.contains(&id))
     }
 
     /// Chooses the app of the row with the cursor, or no longer, and goes to the next row.
@@ -471,14 +471,14 @@ impl View {
         let Some(id) = self.selected().filter(|row| matches!(row, Row::App(_))).and_then(Row::id) else {
             return;
         };
-        if !self.marked.remove(&id) {
-            self.marked.insert(id);
+        if !self.chosen.remove(&id) {
+            self.chosen.insert(id);
         }
         self.step(1);
     }
 
     pub(super) fn choose_none(&mut self) {
-        self.marked.clear();
+        self.chosen.clear();
     }
 
     /// Begins to show another part of the app or object.

@@ -70,7 +70,7 @@ fn what_has_no_object_has_no_yaml() {
     session.press("g p Enter o k y");
     session.shows(&["this line is not an object", "o Objects"]);
     session.press("d y");
-    session.shows(&["o lists the objects; choose one there"]);
+    session.shows(&["o lists the objects; go to one there"]);
 }
 
 #[test]
