@@ -231,7 +231,7 @@ async function objects(rounds) {
   const headers = { authorization: `Bearer ${token}` };
   const { items } = await fetch(`${hub}/api/v1/apps?limit=1`, { headers }).then((answer) => answer.json());
   const path = `/app/${refOf(items[0])}`;
-  const { page, context } = await openPage(`${path}?tab=trust`);
+  const { page, context } = await openPage(`${path}?tab=trust&all=1`);
   const taken = (selector) => page.evaluate((wanted) => {
     const begun = performance.now();
     return window.bench.shown(wanted).then((end) => end - begun);
@@ -256,6 +256,8 @@ async function objects(rounds) {
   }, rows - 1);
   await page.keyboard.press("End");
   const tree = { longest: Math.max(...times.tree), rows, end: await end };
+  await page.keyboard.press("Home");
+  await rest(300);
   await page.getByRole("tab", { name: "Graph", exact: true }).click();
   await page.locator(".graph-node").first().focus();
   await page.evaluate(() => window.bench.steps.splice(0));

@@ -1,4 +1,4 @@
-// Written by `npm run build` in web/. Digest of the sources: 09d422a602cda9016bde119e6b62949df115cab5035cb427c74cabc8a28c2ae1
+// Written by `npm run build` in web/. Digest of the sources: a08dbee30bb97b45633adc2c859521f0f8c9633ce2dcf401e6354f0204599ccb
 &[
     PageFile { path: "/assets/AppPage-ux_EGMlm.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("assets-AppPage-ux_EGMlm.js.gz") },
     PageFile { path: "/assets/Diff-DrRlw1tL.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("assets-Diff-DrRlw1tL.js.gz") },
