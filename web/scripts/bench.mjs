@@ -52,11 +52,18 @@ function meter() {
     if (look()) return;
     new MutationObserver((_, observer) => { if (look()) observer.disconnect(); }).observe(document, { childList: true, subtree: true });
   });
+  /** The time from now until such an element is painted. */
+  bench.taken = async (selector) => {
+    const begun = performance.now();
+    return (await bench.shown(selector)) - begun;
+  };
   for (const type of ["keydown", "click"]) {
     addEventListener(type, (event) => painted((end) => bench.steps.push(end - event.timeStamp)), { capture: true });
   }
   new PerformanceObserver((list) => bench.tasks.push(...list.getEntries().map((one) => one.duration))).observe({ type: "longtask" });
 }
+
+const taken = (page, selector) => page.evaluate((wanted) => window.bench.taken(wanted), selector);
 
 async function open(address, { width, height } = WIDE) {
   const context = await browser.newContext({ viewport: { width, height } });
@@ -188,10 +195,7 @@ async function matrix(rounds) {
   });
   for (let round = 0; round < rounds; round++) {
     await page.waitForSelector(ROWS);
-    const shown = page.evaluate((selector) => {
-      const begun = performance.now();
-      return window.bench.shown(selector).then((end) => end - begun);
-    }, BOARD);
+    const shown = taken(page, BOARD);
     await page.keyboard.press("g");
     await page.keyboard.press("m");
     drawn.push(await shown);
@@ -232,17 +236,13 @@ async function objects(rounds) {
   const { items } = await fetch(`${hub}/api/v1/apps?limit=1`, { headers }).then((answer) => answer.json());
   const path = `/app/${refOf(items[0])}`;
   const { page, context } = await openPage(`${path}?tab=trust&all=1`);
-  const taken = (selector) => page.evaluate((wanted) => {
-    const begun = performance.now();
-    return window.bench.shown(wanted).then((end) => end - begun);
-  }, selector);
   const times = { graph: [], tree: [] };
   for (let round = 0; round < rounds; round++) {
     for (const [name, tab, selector] of [["graph", "Graph", ".graph-node"], ["tree", "Objects", ".tree-row"]]) {
       await page.getByRole("tab", { name: "Trust" }).click();
       await page.waitForSelector(selector, { state: "detached" });
       await rest(300);
-      const shown = taken(selector);
+      const shown = taken(page, selector);
       await page.getByRole("tab", { name: tab, exact: true }).click();
       times[name].push(await shown);
     }
@@ -250,10 +250,7 @@ async function objects(rounds) {
   const table = page.locator(".tree");
   const rows = Number(await table.getAttribute("aria-rowcount")) - 1;
   await page.locator(".tree-row").first().focus();
-  const end = page.evaluate((last) => {
-    const begun = performance.now();
-    return window.bench.shown(`[data-line="${last}"]`).then((at) => at - begun);
-  }, rows - 1);
+  const end = taken(page, `[data-line="${rows - 1}"]`);
   await page.keyboard.press("End");
   const tree = { longest: Math.max(...times.tree), rows, end: await end };
   await page.keyboard.press("Home");

@@ -17,7 +17,7 @@ interface Options {
 }
 
 /** The time after which a question is asked again that the hub did not answer. */
-const AGAIN_AFTER = 5000;
+export const AGAIN_AFTER = 5000;
 
 /**
  * Reads `ask` for the question `key`, again for each other one, and again when the fleet has changed. An undefined key

@@ -1,7 +1,7 @@
 // What the board of the matrix shows: a column for each cluster, or, in blocks, for several that lie beside each other.
 import type { FreshnessState, MatrixColumn, MatrixLegend, MatrixRow } from "../api/types";
 import { plain } from "./text";
-import { STATUSES, statusWord } from "./words";
+import { FRESHNESS, STATUSES, statusWord } from "./words";
 
 /** The matrix as the hub answered, its clusters sorted by group and name. */
 export interface MatrixData {
@@ -37,7 +37,7 @@ export interface BoardData {
 }
 
 /** Text of a cluster without the label, which stands last. */
-export const NO_GROUP = "(none)";
+const NO_GROUP = "(none)";
 const groupTitle = (group: string | null | undefined) => (group === "" ? NO_GROUP : (group ?? undefined));
 
 /** Sorts the clusters of an answer by group, those without one last, and by name, with the cells of each row. */
@@ -74,13 +74,15 @@ export function countPairs({ rows, legend }: MatrixData): { pairs: number; probl
 
 const EMPTY = ".".charCodeAt(0);
 
+/** The parts of a board that are the same with and without blocks. */
+const headings = ({ columns, rows }: MatrixData) => ({ keys: rows.map((row) => row.key), isGrouped: columns.some((one) => one.group !== undefined) });
+
 /** A column for each cluster. */
 export function single(data: MatrixData): BoardData {
   const cells = new Map([...data.legend].map(([code, meaning]) => [code, { meaning, apps: 1, problems: meaning.problem ? 1 : 0 }]));
   return {
     columns: data.columns.map(({ cluster, group, freshness }, first) => ({ title: cluster, group: groupTitle(group), freshness, first, clusters: 1 })),
-    keys: data.rows.map((row) => row.key),
-    isGrouped: data.columns.some((one) => one.group !== undefined),
+    ...headings(data),
     isBlocks: false,
     at: (row, column) => cells.get(data.rows[row]?.cells[column] ?? "."),
   };
@@ -94,10 +96,9 @@ function partition({ columns }: MatrixData, most: number): BoardColumn[] {
     if (last && last.group === group) last.count += 1;
     else runs.push({ group, first: place, count: 1 });
   });
-  const size = (room: number) => Math.max(1, Math.ceil(columns.length / Math.max(1, room)));
   // Each group may end with a block that is not full.
-  const each = size(most - runs.length + 1);
-  const freshest = (part: readonly MatrixColumn[]) => (["live", "stale", "lost"] as const).find((one) => part.some(({ freshness }) => freshness === one)) ?? "lost";
+  const each = Math.max(1, Math.ceil(columns.length / Math.max(1, most - runs.length + 1)));
+  const freshest = (part: readonly MatrixColumn[]) => FRESHNESS.find((one) => part.some(({ freshness }) => freshness === one)) ?? "lost";
   return runs.flatMap(({ group, first, count }) => {
     const per = Math.ceil(count / Math.ceil(count / each));
     return Array.from({ length: Math.ceil(count / per) }, (_, number) => {
@@ -134,8 +135,7 @@ export function blocks(data: MatrixData, most: number): BoardData {
   const rows: (BoardCell | undefined)[][] = [];
   return {
     columns,
-    keys: data.rows.map((row) => row.key),
-    isGrouped: data.columns.some((one) => one.group !== undefined),
+    ...headings(data),
     isBlocks: columns.length < data.columns.length,
     at: (row, column) => (rows[row] ??= rowOf(data.rows[row]?.cells ?? ""))[column],
   };

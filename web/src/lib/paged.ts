@@ -5,6 +5,7 @@ import { createStore, reconcile } from "solid-js/store";
 import type { AnswerState, MissingCluster } from "../api/types";
 import { HubError } from "../api/client";
 import { link, version } from "../live/live";
+import { AGAIN_AFTER } from "./answer";
 import { movedRows } from "./order";
 
 export interface Page<R> {
@@ -26,9 +27,6 @@ interface Cover {
 
 /** The time between two readings of pages that the stream does not cover. */
 const SLOW = 10_000;
-
-/** The time after which a list is asked for again that the hub did not answer. */
-const AGAIN_AFTER = 5000;
 
 export function createPaged<K, R extends object>(key: () => K, idOf: (row: R) => string, ask: Ask<K, R>, options: { every: number | undefined }) {
   const [order, setOrder] = createSignal<string[]>([]);

@@ -84,12 +84,13 @@ impl ObjectView {
             cluster.events(&observed.object).iter().map(ObjectEvent::from).collect();
         events.sort_by_key(|event| event.last_seen);
         events.drain(..events.len().saturating_sub(ObjectView::MAX_EVENTS));
+        let effective = freshness.effective(judged.status);
         Ok(Some(ObjectRow {
             cluster: cluster.name().to_owned(),
             object: (*judged.key).clone(),
             health: judged.status,
-            effective: freshness.effective(judged.status),
-            status: freshness.effective(judged.status),
+            effective,
+            status: effective,
             freshness,
             message: judged.message.to_string(),
             events,
