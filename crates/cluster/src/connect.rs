@@ -13,13 +13,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context as TaskContext, Poll};
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use http::{HeaderValue, Uri};
+use http::Uri;
 use hyper::rt::{Read, Write};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
+use hyper_util::client::legacy::connect::proxy::SocksV5;
 use hyper_util::client::legacy::connect::{Connection, HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use jiff::SignedDuration;
@@ -36,6 +34,7 @@ use crate::error::{BoxError, ConnectError, Fault, Phase, ReadError};
 use crate::exec_plugin::{self, PluginError};
 use crate::kubeconfig::Context;
 use crate::memory::{Charge, Held};
+use crate::proxy::{proxy_user, tunnel};
 use crate::traffic::{Requests, Traffic};
 
 /// Flow-control window of each HTTP/2 stream, in bytes. With HTTP/2's default of 64 KiB a page of a list takes seventy
@@ -302,24 +301,6 @@ impl Cluster {
     /// `Date`.
     pub fn clock_ahead(&self) -> Option<SignedDuration> {
         self.shared.traffic.clock_ahead()
-    }
-}
-
-/// Returns user and password, percent-decoded, from the URL of a proxy; `None` if it names no user. A missing password
-/// is empty.
-fn proxy_user(proxy: &Uri) -> Option<(String, String)> {
-    let (user, _) = proxy.authority()?.as_str().rsplit_once('@')?;
-    let (name, password) = user.split_once(':').unwrap_or((user, ""));
-    let decode = |text: &str| percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned();
-    Some((decode(name), decode(password)))
-}
-
-fn tunnel<C>(proxy: &Uri, connector: C) -> Tunnel<C> {
-    let tunnel = Tunnel::new(proxy.clone(), connector);
-    let basic = proxy_user(proxy).map(|(name, password)| STANDARD.encode(format!("{name}:{password}")));
-    match basic.and_then(|basic| HeaderValue::from_str(&format!("Basic {basic}")).ok()) {
-        Some(header) => tunnel.with_auth(header),
-        None => tunnel,
     }
 }
 

@@ -26,6 +26,7 @@ mod identity;
 mod kubeconfig;
 mod log;
 mod memory;
+mod proxy;
 mod read;
 mod request;
 mod traffic;
@@ -48,6 +49,7 @@ pub use found::{
 pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
 pub use log::{LogRequest, LogStream};
 pub use memory::{Held, Memory};
+pub use proxy::{EnvironmentProxies, tunnel};
 pub use read::{ListPage, ListRequest, Listing, MalformedItem, copy_members};
 pub use taffrail_object::ApiResource;
 pub use traffic::Requests;

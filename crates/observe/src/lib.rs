@@ -53,7 +53,7 @@ pub use follow::{ExtraWatches, FleetWatcher, WatchRequest};
 pub use found::FoundClusters;
 pub use live::{ColdStart, KindSettings, Live, LiveSettings, write_saved};
 pub use look::{ExtraObjects, LookRequest, NO_EXTRA, catalog, look};
-pub use members::{ClusterSelection, FleetMembers, Member, contexts, members};
+pub use members::{ClusterSelection, FleetMembers, Member, contexts, environment_proxies, members};
 pub use namespaces::absent_namespaces;
 pub use object_arg::ObjectArg;
 pub use objects::ObjectLook;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use taffrail_api::question::FleetProblem;
 use taffrail_apps::Snapshot;
-use taffrail_cluster::{Context, Kubeconfig, Memory};
+use taffrail_cluster::{Context, EnvironmentProxies, Kubeconfig, Memory};
 
 use crate::error::{Failure, ObserveError};
 
@@ -126,6 +126,13 @@ fn is_like(pattern: &str, name: &str) -> bool {
     rest.ends_with(last)
 }
 
+/// Returns the proxies that `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` name, or these names in lower case.
+pub fn environment_proxies() -> EnvironmentProxies {
+    let [http, https, no_proxy] = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"]
+        .map(|name| env::var(name).or_else(|_| env::var(name.to_lowercase())).unwrap_or_default());
+    EnvironmentProxies { http, https, no_proxy }
+}
+
 /// Returns the contexts that a selection names.
 ///
 /// # Errors
@@ -134,10 +141,8 @@ fn is_like(pattern: &str, name: &str) -> bool {
 /// alone.
 pub fn members(selection: &ClusterSelection) -> Result<FleetMembers, ObserveError> {
     let mut kubeconfig = kubeconfig(selection)?;
-    let proxies = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY"]
-        .map(|name| env::var(name).or_else(|_| env::var(name.to_lowercase())).unwrap_or_default());
-    let [http, https, no_proxy] = &proxies;
-    let proxied = |context: Context| Box::new(context.with_environment_proxies(http, https, no_proxy));
+    let proxies = environment_proxies();
+    let proxied = |context: Context| Box::new(context.with_environment_proxies(&proxies));
 
     let names: Vec<String> = if selection.all_contexts {
         kubeconfig.names().map(str::to_owned).collect()

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::Uri;
-use hyper_util::client::proxy::matcher::Matcher;
 use kube::config::{AuthInfo, Cluster, Config, ExecConfig};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -23,6 +22,7 @@ use crate::error::{BoxError, one_line};
 use crate::exec_plugin::Plugins;
 use crate::found::AddressGuard;
 use crate::memory::Memory;
+use crate::proxy::{EnvironmentProxies, is_loopback, proxy_uri};
 
 /// The name under which every cluster serves its API to its Pods; the server's certificate includes it.
 const IN_CLUSTER_SERVER: &str = "https://kubernetes.default.svc";
@@ -127,41 +127,20 @@ impl Context {
     }
 
     /// Sends requests through the proxy that the environment names, as kubectl does, unless the context has a
-    /// `proxy-url`. The arguments are the values of `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`; servers on this machine
-    /// are never reached through a proxy, nor are those that a Secret names.
+    /// `proxy-url`. Servers that a Secret names are never reached through a proxy.
     #[must_use]
-    pub fn with_environment_proxies(mut self, http: &str, https: &str, no_proxy: &str) -> Context {
-        let url = &self.config.cluster_url;
-        if self.config.proxy_url.is_none() && self.guard.is_none() && !is_loopback(url) {
-            let matcher = Matcher::builder().http(http).https(https).no(no_proxy).build();
-            self.config.proxy_url = matcher.intercept(url).map(|proxy| {
-                // The matcher removes the user from the address.
-                let named = if url.scheme_str() == Some("http") { http } else { https };
-                proxy_uri(named).unwrap_or_else(|| proxy.uri().clone())
-            });
+    pub fn with_environment_proxies(mut self, proxies: &EnvironmentProxies) -> Context {
+        if self.config.proxy_url.is_none() && self.guard.is_none() {
+            self.config.proxy_url = proxies.proxy_of(&self.config.cluster_url);
         }
         self
     }
-}
-
-/// Returns true if the host of a URL is `localhost` or a loopback address.
-fn is_loopback(url: &Uri) -> bool {
-    let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// Returns true if requests would cross the network unencrypted; then no credentials are sent, as in client-go.
 pub(super) fn is_open(config: &Config) -> bool {
     let url = &config.cluster_url;
     url.scheme_str() == Some("http") && !(is_loopback(url) && config.proxy_url.is_none())
-}
-
-/// Parses a proxy's URL, which without a scheme is an HTTP proxy; `None` if its scheme is not `http`, `https` or
-/// `socks5`, or if it has no host.
-fn proxy_uri(text: &str) -> Option<Uri> {
-    let text = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-    let uri = text.parse::<Uri>().ok()?;
-    (matches!(uri.scheme_str(), Some("http" | "https" | "socks5")) && uri.host().is_some()).then_some(uri)
 }
 
 /// An entry of a kubeconfig and the context that uses it, for error messages.
@@ -416,9 +395,13 @@ mod tests {
             plugins: Plugins::process(),
             guard: None,
         };
+        let proxies = EnvironmentProxies {
+            https: "http://u:p@proxy:3128".to_owned(),
+            no_proxy: "inside.example".to_owned(),
+            ..EnvironmentProxies::default()
+        };
         let proxy = |server: &str| {
-            let context =
-                context(server).with_environment_proxies("", "http://u:p@proxy:3128", "inside.example");
+            let context = context(server).with_environment_proxies(&proxies);
             context.config.proxy_url.map(|uri| uri.to_string())
         };
         assert_eq!(proxy("https://api.example:6443").as_deref(), Some("http://u:p@proxy:3128/"));

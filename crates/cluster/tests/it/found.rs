@@ -9,8 +9,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use taffrail_cluster::{
-    AddressGuard, ArgoClusterSecret, Cluster, ConnectError, Deadline, Fault, ListRequest, Reason,
-    SecretCluster, SecretClusterError,
+    AddressGuard, ArgoClusterSecret, Cluster, ConnectError, Deadline, EnvironmentProxies, Fault, ListRequest,
+    Reason, SecretCluster, SecretClusterError,
 };
 use taffrail_testkit::server::{Reply, Server};
 
@@ -107,7 +107,9 @@ async fn the_environments_proxy_gets_no_credentials_of_a_secret() {
     let guard = at_loopback().with_resolver(|_| Ok(vec![IpAddr::from([127, 0, 0, 1])]));
     let found = SecretCluster::from_kubeconfig("a", text.as_bytes(), &guard).unwrap();
     let SecretCluster::Other(context) = found else { panic!("{found:?}") };
-    let context = context.with_environment_proxies("", "http://127.0.0.1:1", "");
+    let https = "http://127.0.0.1:1".to_owned();
+    let context =
+        context.with_environment_proxies(&EnvironmentProxies { https, ..EnvironmentProxies::default() });
     Cluster::connect(&context, Deadline::after(LONG)).await.unwrap();
 }
 
