@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{
-    App, AppList, Axis, Delivery, Freshness, Problem, SUSPENDED, Source, Sync, SyncState, Words,
+    App, AppKey, AppList, AppRef, Axis, Delivery, Freshness, Problem, SUSPENDED, Source, Sync, SyncState,
+    Words,
 };
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
@@ -148,6 +149,50 @@ impl From<&App> for AppRow {
             suspended: app.suspended,
             freshness: app.freshness,
             source: app.source.clone(),
+        }
+    }
+}
+
+/// Makes an app of its row, for filters and counts. It has no objects, whose statuses a row does not have, and nothing of
+/// what only views of one app show.
+impl From<&AppRow> for App {
+    fn from(row: &AppRow) -> App {
+        let AppRow { sync, .. } = row;
+        App {
+            app: AppRef {
+                home: row.home.clone(),
+                target: row.cluster.clone(),
+                delivery: row.delivery,
+                namespace: row.namespace.clone(),
+                name: row.name.clone(),
+            },
+            // As a text it is the same.
+            key: AppKey::Named(row.key.clone()),
+            in_reach: true,
+            declaring: None,
+            health: row.health,
+            message: row.message.clone(),
+            delivery_message: String::new(),
+            worst: row.worst.clone(),
+            counts: row.counts,
+            sync: Sync {
+                state: sync.state,
+                desired: sync.desired.clone(),
+                attempted: sync.attempted.clone(),
+                applied: sync.applied.clone(),
+                last_success: sync.last_success,
+            },
+            suspended: row.suspended,
+            freshness: row.freshness,
+            home_freshness: sync.freshness,
+            source: row.source.clone(),
+            delivered_by: None,
+            resources: Vec::new(),
+            problems: row.problems.clone(),
+            unsynced: Vec::new(),
+            speaker: None,
+            unheard: None,
+            unreadable: None,
         }
     }
 }

@@ -4,6 +4,8 @@
 //! web page use only these, so that they always agree. It does no I/O and reads no clock.
 
 mod actions;
+#[cfg(feature = "agent-protocol")]
+pub mod agent_protocol;
 mod apps;
 mod as_text;
 mod cause_log;

@@ -183,6 +183,12 @@ impl Snapshot {
         }
     }
 
+    /// Creates the cluster called `name` of which another process reports, with all objects unobserved; `why` is the
+    /// reason for that.
+    pub fn reported(name: impl Into<String>, freshness: Freshness, why: &'static str) -> Snapshot {
+        Snapshot::new(name.into(), freshness, NotInSnapshot::Unobserved(why))
+    }
+
     /// Returns a copy of the cluster without its objects, all of which then count as unobserved: with its name,
     /// identity and freshness, and with `errors` in place of those of reading it.
     #[must_use]

@@ -5,6 +5,7 @@
 //! It keeps the rows of all clusters in memory, which serves all reads of the present, and writes what must outlive the
 //! process to a store.
 
+pub mod agents;
 mod ask;
 mod clock;
 mod fleet;
@@ -19,5 +20,7 @@ pub mod store;
 pub use ask::{Ask, AskError, Asking, AskingLogs, LogAnswer, LogBounds};
 pub use clock::{HubClock, HubTime};
 pub use fleet::{Disagreement, FleetError, FleetState, MAX_DISAGREEMENT, Tells};
-pub use index::{AppFilter, FleetIndex, FleetView, GroupBy, InvalidName, NameFilter, PublishedFleet};
+pub use index::{
+    AppFilter, FleetIndex, FleetView, GroupBy, InvalidName, NameFilter, PublishedFleet, ReportedCluster,
+};
 pub use operations::{MAX_ITEMS, Operate, OperationRun, UncertainWrite, Work};

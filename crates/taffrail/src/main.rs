@@ -17,6 +17,8 @@ mod command_error;
 mod commands;
 mod completion;
 mod config;
+#[cfg(any(feature = "agent", feature = "hub"))]
+mod data_folder;
 mod deprecated;
 #[cfg(test)]
 mod docs;
@@ -147,6 +149,8 @@ fn run(console: &Console) -> Result<Exit, CommandError> {
         Command::Rules(arguments) => commands::rules::run(arguments, console),
         #[cfg(feature = "hub")]
         Command::Hub(arguments) => commands::hub::run(arguments, console),
+        #[cfg(feature = "agent")]
+        Command::Agent(arguments) => commands::agent::run(arguments, console),
         #[cfg(feature = "hub")]
         Command::Ui(arguments) => commands::ui::run(arguments, console),
         #[cfg(feature = "tui")]

@@ -6,19 +6,22 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use taffrail_testkit::binary::workspace;
 
+use super::protocol;
+
 /// Write the man pages, the reference of commands, the table of errors, the schemas of answers, the
-/// OpenAPI document, and the output of examples.
+/// OpenAPI document, the output of examples, and the code of the protocol of agents.
 #[derive(Args)]
 pub(crate) struct Docs {}
 
 impl Docs {
     pub(crate) fn run(self) -> Result<()> {
+        protocol::write()?;
         // What checks them writes them, so that there is one idea of what they should be.
         test("taffrail", &["--bin", "taffrail", "docs::"])?;
         test("taffrail", &["--test", "it", "examples::"])?;
         test("taffrail-hub", &["--lib", "http::openapi::"])?;
         println!(
-            "docs/man, docs/schema, docs/cli.md, docs/errors.md, docs/openapi.json and the examples in README.md and docs/ are up to date"
+            "docs/man, docs/schema, docs/cli.md, docs/errors.md, docs/openapi.json, the examples in README.md and docs/, and the code of the protocol of agents are up to date"
         );
         Ok(())
     }

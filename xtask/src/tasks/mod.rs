@@ -5,6 +5,7 @@ pub(crate) mod docs;
 pub(crate) mod fuzz;
 pub(crate) mod kube;
 pub(crate) mod page;
+mod protocol;
 pub(crate) mod requests;
 pub(crate) mod test;
 pub(crate) mod tidy;

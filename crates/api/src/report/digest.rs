@@ -20,7 +20,18 @@ impl Default for Buckets {
     }
 }
 
+impl From<Vec<u64>> for Buckets {
+    fn from(buckets: Vec<u64>) -> Buckets {
+        Buckets(buckets)
+    }
+}
+
 impl Buckets {
+    /// Returns the values of the buckets, in their order.
+    pub fn as_slice(&self) -> &[u64] {
+        &self.0
+    }
+
     /// Adds the half with this fingerprint to the set, or removes it if the set contains it. The order of calls does
     /// not matter.
     pub fn toggle(&mut self, fingerprint: u64) {

@@ -24,8 +24,10 @@ pub struct Limits {
     pub requests: usize,
     /// The greatest number of event streams and answers about logs; the hub refuses further ones with 503.
     pub streams: usize,
-    /// The greatest number of open connections; further ones wait to be accepted.
+    /// The greatest number of open connections, those of agents not counted; further ones wait to be accepted.
     pub connections: usize,
+    /// The greatest number of connected agents; the hub closes the connections of further ones.
+    pub agents: usize,
     /// The time limit for a TLS handshake and for sending the head of a request, beyond which the hub closes the
     /// connection, and for computing an answer, beyond which it refuses the request with 503. A client that takes
     /// nothing of an answer for three times as long is disconnected.
@@ -44,6 +46,7 @@ impl Default for Limits {
             requests: 64,
             streams: 128,
             connections: 512,
+            agents: 20_000,
             time: Duration::from_secs(10),
         }
     }

@@ -34,6 +34,7 @@ pub(super) fn write(
     store: Option<&StoreHealth>,
     in_flight: usize,
     streams: usize,
+    agents: Option<usize>,
 ) -> String {
     let mut text = MetricsText::default();
     let names = names(view);
@@ -62,6 +63,9 @@ pub(super) fn write(
         in_flight,
     );
     text.one("taffrail_hub_streams", "gauge", "Open event streams.", streams);
+    if let Some(agents) = agents {
+        text.one("taffrail_hub_agents", "gauge", "Agents that are connected.", agents);
+    }
     if let Some(store) = store {
         saving(index, store, &mut text);
     }

@@ -14,6 +14,7 @@ use super::limits::Limits;
 use super::problem::Refusal;
 use super::query::Query;
 use super::stream::parking::Parking;
+use crate::agents::Agents;
 use crate::ask::Ask;
 use crate::index::{FleetIndex, FleetView};
 use crate::operations::{Operate, Operations};
@@ -42,6 +43,8 @@ pub struct HubApi {
     pub(crate) store: Option<Arc<dyn Store>>,
     pub(crate) asker: Option<Arc<dyn Ask>>,
     pub(crate) operator: Option<Arc<dyn Operate>>,
+    /// The agents that report to the hub; `None` if it serves none.
+    pub(crate) agents: Option<Arc<Agents>>,
     pub(crate) operations: Arc<Operations>,
 }
 
@@ -86,6 +89,7 @@ impl HubApi {
             store: None,
             asker: None,
             operator: None,
+            agents: None,
         })
     }
 
@@ -94,6 +98,12 @@ impl HubApi {
     #[must_use]
     pub fn with_store(self, store: Arc<dyn Store>) -> HubApi {
         HubApi { store: Some(store), ..self }
+    }
+
+    /// Sets the agents that report to the hub, which [`serve`](super::serve) then serves by TLS.
+    #[must_use]
+    pub fn with_agents(self, agents: Arc<Agents>) -> HubApi {
+        HubApi { agents: Some(agents), ..self }
     }
 
     /// Admits those who have a token of the store: reads the tokens now and every five seconds, for ever; without a

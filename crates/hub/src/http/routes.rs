@@ -99,9 +99,10 @@ async fn measure(State(hub): State<Arc<HubApi>>) -> Response {
     let in_flight = hub.limits.requests - hub.requests.available_permits().min(hub.limits.requests);
     let streams = hub.limits.streams - hub.streams.available_permits().min(hub.limits.streams);
     let store = probes::store_health(&hub).await;
+    let agents = hub.agents.as_ref().map(|agents| agents.connected());
     compute(hub, move |hub| {
         let view = hub.index.view();
-        Ok(metrics::write(&hub.index, &view, store.as_ref(), in_flight, streams).into_bytes())
+        Ok(metrics::write(&hub.index, &view, store.as_ref(), in_flight, streams, agents).into_bytes())
     })
     .await
     .map_or_else(Refusal::into_response, |text| typed(text, "text/plain; version=0.0.4; charset=utf-8"))

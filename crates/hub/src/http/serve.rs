@@ -1,4 +1,5 @@
-//! The HTTP/1 server: bounds the number of connections, and the time that a client may take.
+//! The server: HTTP/1 for readers, and HTTP/2 for agents. Bounds the number of connections, and the time that a client
+//! may take.
 
 use std::future::Future;
 use std::io;
@@ -8,25 +9,34 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Sleep;
+use tower::Service as _;
 
 use super::limits::Limits;
 use super::request::HubApi;
 use super::routes::router;
-use super::tls::Tls;
+use super::tls::{Accepted, Tls};
+use crate::agents::{AgentService, Agents, ProvedKey};
 
 /// The greatest time for which [`serve`] waits for running requests after `end` completed; then they are aborted.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
+/// The greatest number of requests of one connection of an agent at one time: its session, and room for another one.
+const MAX_AGENT_REQUESTS: u32 = 2;
+
+/// The bytes of one connection of an agent that wait to be read, or to be sent.
+const AGENT_WINDOW: u32 = 64 * 1024;
+
 /// Serves the API over HTTP/1 until `end` completes, and up to a second longer for running requests: by TLS with `tls`,
-/// else without on a loopback address.
+/// else without on a loopback address. With `tls` also serves the agents of the hub, over HTTP/2.
 ///
 /// # Errors
 /// If other machines can reach the address of the listener, and there is no `tls`.
@@ -43,7 +53,9 @@ pub async fn serve(
         );
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
-    let Limits { connections, time, headers, .. } = hub.limits;
+    let Limits { connections, time, headers, agents: most_agents, .. } = hub.limits;
+    let agents = hub.agents.clone();
+    let places = Arc::new(Semaphore::new(most_agents));
     let connections = Arc::new(Semaphore::new(connections));
     let service = TowerToHyperService::new(router(hub));
     // Without HTTP/2: no browser speaks it without TLS, and a client that takes nothing of its streams but answers pings
@@ -76,25 +88,58 @@ pub async fn serve(
         // A head and the body behind it, or two frames of a stream, would wait 40 ms for the client's acknowledgement.
         let _ = stream.set_nodelay(true);
         let (builder, service) = (Arc::clone(&builder), service.clone());
-        let acceptor = tls.as_ref().map(|tls| tls.acceptor());
+        let (tls, agents, places) = (tls.clone(), agents.clone(), Arc::clone(&places));
         tasks.spawn(async move {
             let stream = Timed { stream, limit: 3 * time, waiting: None };
             // A connection that breaks off concerns nobody else.
-            match acceptor {
-                None => drop(builder.serve_connection(TokioIo::new(stream), service).await),
-                Some(acceptor) => {
-                    if let Ok(Ok(stream)) = tokio::time::timeout(time, acceptor.accept(stream)).await {
-                        drop(builder.serve_connection(TokioIo::new(stream), service).await);
+            let Some(tls) = tls else {
+                drop(builder.serve_connection(TokioIo::new(stream), service).await);
+                return;
+            };
+            let Ok(Ok(accepted)) = tokio::time::timeout(time, tls.accept(stream)).await else { return };
+            match (accepted, agents) {
+                (Accepted::Reader(stream), _) => {
+                    drop(builder.serve_connection(TokioIo::new(stream), service).await);
+                }
+                (Accepted::Agent(stream, proved), Some(agents)) => {
+                    // Agents stay, and have places of their own. One for whom there is none tries again later.
+                    if let Ok(_place) = places.try_acquire_owned() {
+                        drop(permit);
+                        serve_agent(TokioIo::new(stream), proved, agents).await;
                     }
                 }
+                (Accepted::Agent(..), None) => {}
             }
-            drop(permit);
         });
     }
     drop(listener);
     let last = async { while tasks.join_next().await.is_some() {} };
     drop(tokio::time::timeout(LAST_ANSWERS, last).await);
     Ok(())
+}
+
+/// Serves one connection of an agent, whose client certificate proves the key `proved`, until it ends.
+async fn serve_agent(
+    stream: impl hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
+    proved: ProvedKey,
+    agents: Arc<Agents>,
+) {
+    let service = AgentService::server(agents);
+    let service = hyper::service::service_fn(move |mut request: http::Request<Incoming>| {
+        request.extensions_mut().insert(proved);
+        let mut service = service.clone();
+        async move { service.call(request).await }
+    });
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_AGENT_REQUESTS)
+        .initial_stream_window_size(AGENT_WINDOW)
+        .initial_connection_window_size(AGENT_WINDOW)
+        .max_send_buf_size(AGENT_WINDOW as usize)
+        .max_header_list_size(8 * 1024);
+    // A connection that breaks off concerns nobody else.
+    drop(builder.serve_connection(stream, service).await);
 }
 
 fn is_loopback(address: SocketAddr) -> bool {

@@ -1,14 +1,29 @@
 //! TLS: the certificate and private key of a hub, whose files are read again every minute.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use rustls::ServerConfig;
-use rustls::crypto::aws_lc_rs;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier as _;
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::{Error as PemError, PemObject};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::TlsAcceptor;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::{Acceptor, ParsedCertificate, WebPkiClientVerifier};
+use rustls::{CertificateError, RootCertStore, ServerConfig};
+use taffrail_api::agent_protocol::KeyHash;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use crate::agents::ProvedKey;
+
+/// The protocol that agents speak, as TLS names it.
+const AGENT_PROTOCOL: &[u8] = b"h2";
+
+/// The protocol that readers speak, as TLS names it.
+const READER_PROTOCOL: &[u8] = b"http/1.1";
 
 /// The interval in which the files of the certificate and its private key are read again: issuers renew certificates
 /// days before they expire.
@@ -44,7 +59,25 @@ pub enum TlsError {
 pub struct Tls {
     certificate: PathBuf,
     key: PathBuf,
-    config: RwLock<Arc<ServerConfig>>,
+    /// The certificate of the authority that issues those of agents; `None` if no agents are served.
+    authority: Option<CertificateDer<'static>>,
+    present: RwLock<Arc<Present>>,
+}
+
+/// The contents of the files at present.
+#[derive(Debug)]
+struct Present {
+    readers: Arc<ServerConfig>,
+    agents: Option<Arc<ServerConfig>>,
+    pins: Vec<KeyHash>,
+}
+
+/// An accepted connection.
+pub(super) enum Accepted<S> {
+    /// Of a client that reads, and speaks HTTP/1.
+    Reader(TlsStream<S>),
+    /// Of an agent, with the key that its certificate proves.
+    Agent(TlsStream<S>, ProvedKey),
 }
 
 impl Tls {
@@ -53,8 +86,24 @@ impl Tls {
     /// # Errors
     /// [`TlsError`] if a file cannot be read, or the key is not that of the certificate.
     pub fn read(certificate: &Path, key: &Path) -> Result<Tls, TlsError> {
-        let config = RwLock::new(config(certificate, key)?);
-        Ok(Tls { certificate: certificate.to_owned(), key: key.to_owned(), config })
+        let present = RwLock::new(Arc::new(present(certificate, key, None)?));
+        Ok(Tls { certificate: certificate.to_owned(), key: key.to_owned(), authority: None, present })
+    }
+
+    /// Admits agents whose certificates `authority` issued, and such without certificates.
+    ///
+    /// # Errors
+    /// [`TlsError`] if the files cannot be read any more, or the certificate of the authority cannot be used.
+    pub fn with_agents(self, authority: CertificateDer<'static>) -> Result<Tls, TlsError> {
+        let present = RwLock::new(Arc::new(present(&self.certificate, &self.key, Some(&authority))?));
+        Ok(Tls { authority: Some(authority), present, ..self })
+    }
+
+    /// Returns the keys by which agents recognise the hub: those of the issuers of its certificate that are in the file,
+    /// or that of the certificate itself if it has none. Empty if another issuer, which the file does not have, vouches
+    /// for it: then agents trust the authorities of their machines.
+    pub fn pins(&self) -> Vec<KeyHash> {
+        self.present().pins.clone()
     }
 
     /// Reads the files again each minute, for ever. Connections that begin later have the new certificate; while the
@@ -67,18 +116,49 @@ impl Tls {
     }
 
     fn refresh(&self) {
-        if let Ok(config) = config(&self.certificate, &self.key) {
-            *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
+        if let Ok(present) = present(&self.certificate, &self.key, self.authority.as_ref()) {
+            *self.present.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(present);
         }
     }
 
-    /// Returns the acceptor of connections that begin now.
-    pub(super) fn acceptor(&self) -> TlsAcceptor {
-        TlsAcceptor::from(Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner)))
+    fn present(&self) -> Arc<Present> {
+        Arc::clone(&self.present.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Accepts a connection. A client that speaks HTTP/2 alone is an agent: only of those a certificate is requested,
+    /// for which browsers would ask their users.
+    pub(super) async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        stream: S,
+    ) -> io::Result<Accepted<S>> {
+        let present = self.present();
+        let start = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+        let offered: Vec<Vec<u8>> =
+            start.client_hello().alpn().into_iter().flatten().map(<[u8]>::to_vec).collect();
+        let is_agent = offered == [AGENT_PROTOCOL];
+        match present.agents.as_ref().filter(|_| is_agent) {
+            None => Ok(Accepted::Reader(start.into_stream(Arc::clone(&present.readers)).await?)),
+            Some(agents) => {
+                let stream = start.into_stream(Arc::clone(agents)).await?;
+                let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+                let proved = ProvedKey(certificate.and_then(key_of));
+                Ok(Accepted::Agent(stream, proved))
+            }
+        }
     }
 }
 
-fn config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
+/// Returns the hash of the public key of a certificate; `None` for one that cannot be parsed.
+fn key_of(certificate: &CertificateDer<'_>) -> Option<KeyHash> {
+    let parsed = ParsedCertificate::try_from(certificate).ok()?;
+    Some(KeyHash::of(parsed.subject_public_key_info().as_ref()))
+}
+
+fn present(
+    certificate: &Path,
+    key: &Path,
+    authority: Option<&CertificateDer<'static>>,
+) -> Result<Present, TlsError> {
     let unreadable = |what, path: &Path| {
         let path = path.to_owned();
         move |source| TlsError::Unreadable { what, path, source }
@@ -90,11 +170,51 @@ fn config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError>
     let private = PrivateKeyDer::from_pem_file(key).map_err(unreadable("the private key", key))?;
     let unusable =
         |source| TlsError::Unusable { certificate: certificate.to_owned(), key: key.to_owned(), source };
-    let builder = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
-    let builder = builder.with_safe_default_protocol_versions().map_err(unusable)?.with_no_client_auth();
-    let mut config = builder.with_single_cert(chain, private).map_err(unusable)?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let builder = || {
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
+        builder.with_safe_default_protocol_versions().map_err(unusable)
+    };
+    let agents = match authority {
+        None => None,
+        Some(authority) => {
+            let mut roots = RootCertStore::empty();
+            roots.add(authority.clone()).map_err(unusable)?;
+            let verifier =
+                WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+            let verifier = verifier.allow_unauthenticated().build();
+            let verifier = verifier.map_err(|error| unusable(rustls::Error::General(error.to_string())))?;
+            let builder = builder()?.with_client_cert_verifier(verifier);
+            let mut config =
+                builder.with_single_cert(chain.clone(), private.clone_key()).map_err(unusable)?;
+            config.alpn_protocols = vec![AGENT_PROTOCOL.to_vec()];
+            Some(Arc::new(config))
+        }
+    };
+    let pins = pins(&chain, &provider);
+    let mut readers = builder()?.with_no_client_auth().with_single_cert(chain, private).map_err(unusable)?;
+    readers.alpn_protocols = vec![READER_PROTOCOL.to_vec()];
+    Ok(Present { readers: Arc::new(readers), agents, pins })
+}
+
+/// Returns the keys of the issuers in `chain`, or of its only certificate if that is its own issuer.
+fn pins(chain: &[CertificateDer<'_>], provider: &Arc<CryptoProvider>) -> Vec<KeyHash> {
+    match chain {
+        [own] if is_own_issuer(own, provider) => key_of(own).into_iter().collect(),
+        [_, issuers @ ..] => issuers.iter().filter_map(key_of).collect(),
+        [] => Vec::new(),
+    }
+}
+
+fn is_own_issuer(certificate: &CertificateDer<'_>, provider: &Arc<CryptoProvider>) -> bool {
+    let mut roots = RootCertStore::empty();
+    let Ok(name) = ServerName::try_from("localhost") else { return false };
+    let Ok(()) = roots.add(certificate.clone().into_owned()) else { return false };
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+    let Ok(verifier) = verifier.build() else { return false };
+    let verified = verifier.verify_server_cert(certificate, &[], &name, &[], UnixTime::now());
+    // Another name or time says nothing of the issuer.
+    !matches!(verified, Err(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)))
 }
 
 #[cfg(test)]
@@ -115,7 +235,7 @@ mod tests {
         assert_eq!(error.to_string(), format!("cannot read the certificate in {}", certificate.display()));
         write(folder.path(), "one.example.com");
         let tls = Tls::read(&certificate, &key).unwrap();
-        let config = || Arc::clone(tls.acceptor().config());
+        let config = || tls.present();
         let first = config();
         std::fs::write(&key, "").unwrap();
         tls.refresh();

@@ -52,7 +52,7 @@ use published::{CalledClusters, ClusterPairs, PublishedSource, UnheardClusters};
 use recent::RecentChanges;
 pub(crate) use recent::{UNRECORDED, past_freshness};
 use shared_list::SharedList;
-pub use view::FleetView;
+pub use view::{FleetView, ReportedCluster};
 
 use crate::clock::{HubClock, HubTime};
 use crate::fleet::{Disagreement, FleetError, FleetState, Taken, Tells};

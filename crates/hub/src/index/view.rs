@@ -107,6 +107,19 @@ fn earlier(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     [one, other].into_iter().flatten().min()
 }
 
+/// A cluster, and the apps whose objects it holds, as reports tell of them.
+#[derive(Debug, Clone)]
+pub struct ReportedCluster {
+    /// The row of the cluster.
+    pub row: ClusterRow,
+    /// The facts about the cluster as a whole.
+    pub facts: Arc<ClusterReport>,
+    /// The scopes that could not be read, and other failures.
+    pub errors: Vec<ErrorRow>,
+    /// The rows of the apps.
+    pub apps: Vec<AppRow>,
+}
+
 impl FleetView {
     /// Makes the view of a fleet without clusters at a moment.
     pub(crate) fn empty(moment: HubTime) -> FleetView {
@@ -539,6 +552,29 @@ impl FleetView {
         let apps: Vec<AppRow> = pairs.map(|pair| self.row(pair)).collect();
         let apps: Vec<&AppRow> = apps.iter().collect();
         Some(ClusterRow::new(&source.told.facts, &apps, source.told.errors.len(), self.freshness(source)))
+    }
+
+    /// Returns the clusters whose names `is_wanted` returns true for, with their apps, sorted by
+    /// name.
+    pub fn reported(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<ReportedCluster> {
+        let mut found = Vec::new();
+        for (place, cluster) in self.fleet.all() {
+            let Some(source) =
+                self.named_speaker(cluster).filter(|source| is_wanted(&source.told.facts.name))
+            else {
+                continue;
+            };
+            let Some(row) = self.cluster_row(place) else { continue };
+            let pairs = cluster.pairs.pairs.iter().filter(|pair| pair.target.is_some());
+            found.push(ReportedCluster {
+                row,
+                facts: Arc::clone(&source.told.facts),
+                errors: source.told.errors.to_vec(),
+                apps: pairs.map(|pair| self.row(pair)).collect(),
+            });
+        }
+        found.sort_by(|one, other| one.row.name.cmp(&other.row.name));
+        found
     }
 
     /// Returns the source that speaks for a cluster; `None` if it has none, or that has not told the name of the cluster

@@ -8,6 +8,7 @@
 //! Times are saved in whole microseconds: a fraction of a microsecond is cut off, except from the last success of a
 //! sync. A NUL character in a text is saved as U+FFFD, because PostgreSQL cannot hold it.
 
+mod agent;
 #[cfg(test)]
 mod conformance;
 mod error;
@@ -22,8 +23,10 @@ use std::path::Path;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use jiff::Timestamp;
+use taffrail_api::agent_protocol::KeyHash;
 use taffrail_api::operations::OperationRecord;
 
+pub use agent::{AgentRecord, AuthorityRecord, EnrolmentRecord};
 pub use error::StoreError;
 pub(crate) use error::finished;
 pub use record::{
@@ -125,6 +128,34 @@ pub trait Store: Send + Sync + 'static {
 
     /// Removes the access token with the identity `id`. Returns false if there was none.
     fn revoke_token(&self, id: String) -> Answer<'_, bool>;
+
+    /// Saves an agent, or replaces the one with the same key. A revoked agent stays revoked.
+    fn save_agent(&self, agent: AgentRecord) -> Answer<'_, ()>;
+
+    /// Reads all agents that enrolled, ordered by name.
+    fn agents(&self) -> Answer<'_, Vec<AgentRecord>>;
+
+    /// Revokes the agents of the cluster called `name`; returns the number of those that were not revoked before.
+    fn revoke_agents(&self, name: String, at: Timestamp) -> Answer<'_, u64>;
+
+    /// Saves a token for enrolling an agent.
+    fn add_enrolment(&self, token: EnrolmentRecord) -> Answer<'_, ()>;
+
+    /// Reads the token for enrolling an agent that has this hash; `None` if there is none.
+    fn enrolment(&self, hash: TokenHash) -> Answer<'_, Option<EnrolmentRecord>>;
+
+    /// Saves an agent in exchange for the token with this hash, which is used then. Returns false, and saves nothing, if
+    /// the token is unknown, used, or expired at the time of the enrolment.
+    fn enrol(&self, token: TokenHash, agent: AgentRecord) -> Answer<'_, bool>;
+
+    /// Saves the authority that issues the certificates of agents, unless there is one; returns the one that is saved.
+    fn authority(&self, new: AuthorityRecord) -> Answer<'_, AuthorityRecord>;
+
+    /// Saves the keys by which agents recognise the hub; they replace those of before.
+    fn set_pins(&self, pins: Vec<KeyHash>) -> Answer<'_, ()>;
+
+    /// Reads the keys by which agents recognise the hub.
+    fn pins(&self) -> Answer<'_, Vec<KeyHash>>;
 
     /// Returns the condition of the store. If the last write failed, tries another one first.
     fn health(&self) -> Answer<'_, StoreHealth>;

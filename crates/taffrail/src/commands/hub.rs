@@ -1,5 +1,6 @@
 //! `taffrail hub`: follows clusters, and answers questions about all of them by HTTP.
 
+mod agents;
 mod asker;
 mod data;
 mod process;
@@ -17,6 +18,7 @@ use taffrail_hub::http::{Access, Tls};
 use taffrail_hub::store::Token;
 use taffrail_observe::FleetMembers;
 
+use agents::{AgentsArguments, RevokeArguments};
 use data::{BackupArguments, DataArguments, RestoreArguments, retain};
 use process::{Answering, HubProcess, Keeping};
 pub(crate) use process::{LoopbackHub, Socket};
@@ -39,6 +41,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 Examples:
   taffrail hub serve --all-contexts              follow all clusters of the kubeconfig
   taffrail hub token create ci                   create an access token, which stays valid
+  taffrail hub token create --agent              create a token with which an agent of a cluster enrols
   taffrail hub backup hub-copy.db                copy what the hub keeps on disk
 
 Exit codes: 0 done; 2 wrong usage; 3 it could not be started, read or written; 130 it was interrupted.")]
@@ -51,6 +54,8 @@ pub(crate) struct HubArguments {
 enum HubCommand {
     Serve(Box<ServeArguments>),
     Token(token::TokenArguments),
+    Agents(AgentsArguments),
+    Revoke(RevokeArguments),
     Backup(BackupArguments),
     Restore(RestoreArguments),
 }
@@ -66,6 +71,8 @@ Examples:
   taffrail hub serve --listen 0.0.0.0:7655 \
      --host hub.example.com --tls-cert-file tls.crt --tls-key-file tls.key
   taffrail get apps --hub http://127.0.0.1:7655 --hub-token-file token
+  taffrail hub serve --clusters-from none --listen 0.0.0.0:7655 \
+     --host hub.example.com --tls-cert-file chain.crt --tls-key-file tls.key
   curl -H \"Authorization: Bearer $TOKEN\" 'http://127.0.0.1:7655/api/v1/apps?status=!Ready'
 
 Paths below /api/v1, with their parameters in docs/openapi.json: apps, clusters, matrix, attention,
@@ -76,6 +83,9 @@ admits those who have a token that `taffrail hub token create` made, and does no
 Commands with --hub read the token from $TAFFRAIL_HUB_TOKEN, or from the file of --hub-token-file. It answers from memory, and
 keeps the rows of apps and their history on disk: after a restart it shows them at once, as Unknown
 until their clusters answer. One hub can use a folder at one time.
+
+By TLS the hub also takes reports of agents (`taffrail agent`), which dial it from clusters that it cannot reach. They
+recognise it by the issuers of its certificate that are in the file of --tls-cert-file.
 
 Exit codes: 2 wrong usage; 3 it could not be started, or a part of it failed; 130 Ctrl-C (SIGINT) ended it; 143 SIGTERM
 ended it.")]
@@ -123,7 +133,8 @@ struct ServeArguments {
 pub(crate) struct OriginArguments {
     /// Follow, besides the clusters of the selected contexts (see --context), those named in Secrets there: argocd, in
     /// cluster Secrets of Argo CD; flux, in kubeconfig Secrets that Kustomizations and HelmReleases name; capi, in
-    /// kubeconfig Secrets of Cluster API; kubeconfig adds none [default: of `ui` all, of `hub serve` kubeconfig]
+    /// kubeconfig Secrets of Cluster API; kubeconfig adds none; none: follow no cluster, as a hub for agents alone
+    /// [default: of `ui` all, of `hub serve` kubeconfig]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_enum)]
     clusters_from: Option<Vec<ClusterOrigin>>,
 }
@@ -133,6 +144,11 @@ impl OriginArguments {
     pub(crate) fn tools(&self, usual: &[ClusterOrigin]) -> Vec<ClusterSecretTool> {
         let origins = self.clusters_from.as_deref().unwrap_or(usual);
         origins.iter().filter_map(|origin| origin.tool()).collect()
+    }
+
+    /// Returns true if the hub follows clusters at all.
+    fn follows(&self) -> bool {
+        self.clusters_from.as_deref() != Some(&[ClusterOrigin::None])
     }
 }
 
@@ -147,13 +163,15 @@ pub(crate) enum ClusterOrigin {
     Flux,
     /// The kubeconfig Secrets of Cluster API
     Capi,
+    /// None: agents alone report clusters
+    None,
 }
 
 impl ClusterOrigin {
-    /// Returns the tool whose Secrets name the clusters; `None` if the kubeconfig does.
+    /// Returns the tool whose Secrets name the clusters; `None` if the kubeconfig does, or nothing.
     fn tool(self) -> Option<ClusterSecretTool> {
         match self {
-            ClusterOrigin::Kubeconfig => None,
+            ClusterOrigin::Kubeconfig | ClusterOrigin::None => None,
             ClusterOrigin::Argocd => Some(ClusterSecretTool::ArgoCd),
             ClusterOrigin::Flux => Some(ClusterSecretTool::Flux),
             ClusterOrigin::Capi => Some(ClusterSecretTool::ClusterApi),
@@ -163,13 +181,13 @@ impl ClusterOrigin {
 
 impl ServeArguments {
     /// Reads the certificate and the private key; `None` if none are given.
-    fn tls(&self) -> Result<Option<Arc<Tls>>, CommandError> {
+    fn tls(&self) -> Result<Option<Tls>, CommandError> {
         let (Some(certificate), Some(key)) = (&self.tls_cert_file, &self.tls_key_file) else {
             return Ok(None);
         };
         let tls = Tls::read(certificate, key)
             .map_err(|error| CommandError::usage("the hub cannot serve by TLS").with_source(&error))?;
-        Ok(Some(Arc::new(tls)))
+        Ok(Some(tls))
     }
 }
 
@@ -178,7 +196,7 @@ impl HubArguments {
     pub(super) fn clusters_mut(&mut self) -> Option<&mut ClusterArguments> {
         match &mut self.command {
             HubCommand::Serve(arguments) => Some(&mut arguments.clusters),
-            HubCommand::Token(_) | HubCommand::Backup(_) | HubCommand::Restore(_) => None,
+            _ => None,
         }
     }
 }
@@ -187,6 +205,8 @@ pub(crate) fn run(arguments: &HubArguments, console: &Console) -> Result<Exit, C
     let arguments = match &arguments.command {
         HubCommand::Serve(arguments) => arguments,
         HubCommand::Token(arguments) => return token::run(arguments, console),
+        HubCommand::Agents(arguments) => return agents::list(arguments, console),
+        HubCommand::Revoke(arguments) => return agents::revoke(arguments, console),
         HubCommand::Backup(arguments) => return data::backup(arguments, console),
         HubCommand::Restore(arguments) => return data::restore(arguments, console),
     };
@@ -201,14 +221,17 @@ pub(crate) fn run(arguments: &HubArguments, console: &Console) -> Result<Exit, C
     }
     let tls = arguments.tls()?;
     let source = arguments.clusters.source(PATIENCE);
-    let members = members(&source)?;
+    let members = match arguments.origins.follows() {
+        true => members(&source)?,
+        false => FleetMembers::default(),
+    };
     block_on(follow_and_serve(arguments, tls, &source, members, console))??;
     Ok(Exit::Yes)
 }
 
 async fn follow_and_serve(
     arguments: &ServeArguments,
-    tls: Option<Arc<Tls>>,
+    tls: Option<Tls>,
     source: &SourceArguments,
     members: FleetMembers,
     console: &Console,

@@ -5,6 +5,8 @@ pub(crate) mod actions;
 #[cfg(not(feature = "lua"))]
 #[path = "actions/unsupported.rs"]
 pub(crate) mod actions;
+#[cfg(feature = "agent")]
+pub(crate) mod agent;
 pub(crate) mod app;
 mod changes;
 pub(crate) mod completion;
@@ -46,6 +48,8 @@ use crate::cli::{
     AppArguments, Color, EventsArguments, ExplainArguments, GetArguments, TreeArguments, TrustArguments,
 };
 use actions::{ActionArguments, ActionsArguments};
+#[cfg(feature = "agent")]
+use agent::AgentArguments;
 use completion::CompletionArguments;
 use config::ConfigArguments;
 #[cfg(feature = "demo")]
@@ -163,6 +167,8 @@ commands! {
     Rules(RulesArguments),
     #[cfg(feature = "hub")]
     Hub(HubArguments),
+    #[cfg(feature = "agent")]
+    Agent(AgentArguments),
     Config(ConfigArguments),
     Completion(CompletionArguments),
     #[cfg(feature = "demo")]
@@ -212,6 +218,10 @@ impl Command {
                 let clusters = arguments.clusters_mut()?;
                 return Some((&mut clusters.context, &mut clusters.trust));
             }
+            #[cfg(feature = "agent")]
+            Command::Agent(AgentArguments { clusters, .. }) => {
+                return Some((&mut clusters.context, &mut clusters.trust));
+            }
             #[cfg(feature = "hub")]
             Command::Ui(UiArguments { clusters, .. }) => {
                 return Some((&mut clusters.context, &mut clusters.trust));
@@ -228,8 +238,8 @@ impl Command {
     }
 
     /// Returns true if the command may run until it is interrupted or a condition is met, and redraws or adds to its
-    /// output meanwhile: with `-w` or `-f`, and for `wait`, `demo`, `hub`, `ui`, `tui` and
-    /// a live `overview`.
+    /// output meanwhile: with `-w` or `-f`, and for `wait`, `demo`, `hub`, `agent`, `ui`,
+    /// `tui` and a live `overview`.
     pub(crate) fn watches(&self) -> bool {
         match self {
             Command::Explain(ExplainArguments { view, .. })
@@ -247,6 +257,8 @@ impl Command {
             Command::Demo(_) => true,
             #[cfg(feature = "hub")]
             Command::Hub(_) | Command::Ui(_) => true,
+            #[cfg(feature = "agent")]
+            Command::Agent(_) => true,
             #[cfg(feature = "tui")]
             Command::Tui(_) => true,
             Command::Reconcile(_)
@@ -278,6 +290,8 @@ impl Command {
             Command::Demo(_) => false,
             #[cfg(feature = "hub")]
             Command::Hub(_) | Command::Ui(_) => false,
+            #[cfg(feature = "agent")]
+            Command::Agent(_) => false,
             #[cfg(feature = "tui")]
             Command::Tui(_) => false,
             Command::Status(arguments) => {

@@ -6,6 +6,7 @@
 mod cases;
 
 mod actions;
+mod agents;
 mod app;
 mod bad_clusters;
 mod budgets;

@@ -15,6 +15,8 @@ use taffrail_testkit::binary::workspace;
 
 use shape::Measures;
 
+use super::protocol;
+
 /// Check the dependencies between crates, the purity of the pure ones, and the size and names of files.
 #[derive(Args)]
 pub(crate) struct Tidy {}
@@ -31,7 +33,7 @@ struct Border {
 
 const RUNTIMES: [&str; 7] = ["tokio", "kube", "kube-client", "hyper", "rustls", "axum", "sqlx"];
 
-const BORDERS: [Border; 12] = [
+const BORDERS: [Border; 13] = [
     Border { name: "taffrail-object", uses: &[], never: &RUNTIMES, pure: true },
     Border { name: "taffrail-status", uses: &["taffrail-object"], never: &RUNTIMES, pure: true },
     Border {
@@ -79,6 +81,12 @@ const BORDERS: [Border; 12] = [
         pure: false,
     },
     Border {
+        name: "taffrail-agent",
+        uses: &["taffrail-api", "taffrail-apps", "taffrail-cluster", "taffrail-observe"],
+        never: &["taffrail-hub", "clap", "axum", "sqlx", "anstream", "openssl-sys", "ring"],
+        pure: false,
+    },
+    Border {
         name: "taffrail-hub",
         uses: &["taffrail-object", "taffrail-status", "taffrail-apps", "taffrail-api"],
         never: &["kube", "kube-client", "clap", "anstream", "openssl-sys", "ring"],
@@ -87,6 +95,7 @@ const BORDERS: [Border; 12] = [
     Border {
         name: "taffrail",
         uses: &[
+            "taffrail-agent",
             "taffrail-object",
             "taffrail-api",
             "taffrail-apps",
@@ -136,6 +145,7 @@ impl Tidy {
         without_features(&mut faults);
         shape(&mut faults)?;
         page::check(&mut faults)?;
+        protocol::check(&mut faults)?;
         for fault in &faults {
             println!("  {fault}");
         }
@@ -295,7 +305,9 @@ fn files(faults: &mut Vec<String>) -> Result<()> {
         }
         let Ok(text) = fs::read_to_string(workspace().join(path)) else { continue };
         let lines = text.lines().count();
-        if path.extension().is_some_and(|extension| extension == "rs") && lines > LONGEST {
+        let is_source =
+            path.extension().is_some_and(|extension| extension == "rs") && !shape::is_generated(path);
+        if is_source && lines > LONGEST {
             faults.push(format!("{file}: {lines} lines; more than {LONGEST} should be two files"));
         }
         if !file.ends_with("tidy/mod.rs")

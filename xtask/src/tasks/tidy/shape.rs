@@ -90,13 +90,18 @@ fn sources(folder: &Path) -> Result<Vec<Source>> {
             let path = entry?.path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
+            } else if path.extension().is_some_and(|extension| extension == "rs") && !is_generated(&path) {
                 found.push(source(folder, &path)?);
             }
         }
     }
     found.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(found)
+}
+
+/// Returns true for a file of generated code, whose shape is that of its source.
+pub(super) fn is_generated(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == "generated.rs")
 }
 
 fn source(folder: &Path, path: &Path) -> Result<Source> {

@@ -1,6 +1,7 @@
 //! The behaviour that every implementation of [`Store`] has. An implementation provides a [`Fixture`], and runs all
 //! cases with [`conformance!`].
 
+mod agents;
 mod history;
 mod operations;
 mod records;
@@ -12,6 +13,7 @@ use std::path::Path;
 use futures::StreamExt as _;
 use jiff::Timestamp;
 
+pub(crate) use agents::*;
 pub(crate) use history::*;
 pub(crate) use operations::*;
 pub(crate) use records::*;
@@ -58,6 +60,7 @@ macro_rules! conformance {
             dropped_history_is_refused, dropping_history_forgets_what_nothing_needs,
             tokens_are_created_listed_and_revoked, a_backup_holds_what_was_saved_before_it,
             a_full_store_acknowledges_nothing_and_can_be_read, cursors_of_others_are_refused,
+            agents_enrol_once_for_each_token_and_stay_revoked, one_authority_and_the_last_keys_of_the_hub_are_kept,
             unusual_texts_come_back, moments_before_history_began_are_refused,
             operations_are_saved_replaced_and_read_with_the_history_of_their_apps,
         }

@@ -4,6 +4,7 @@
 //! reads use connections of their own, which a writer does not block. The file, its log (`-wal`) and backups can be
 //! read by their owner alone. A second hub cannot open the same file.
 
+mod agents;
 mod codes;
 mod error;
 mod files;
@@ -29,11 +30,13 @@ use futures::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection, SqlitePool};
+use taffrail_api::agent_protocol::KeyHash;
 use taffrail_api::operations::OperationRecord;
 
 use super::{
-    Answer, Batch, ClusterRecord, DroppedHistory, HistoryEntry, HistoryRange, OperationQuery, Page,
-    PageQuery, PairId, PairPages, PairState, SavedOperation, Store, StoreError, StoreHealth, TokenRecord,
+    AgentRecord, Answer, AuthorityRecord, Batch, ClusterRecord, DroppedHistory, EnrolmentRecord,
+    HistoryEntry, HistoryRange, OperationQuery, Page, PageQuery, PairId, PairPages, PairState,
+    SavedOperation, Store, StoreError, StoreHealth, TokenHash, TokenRecord,
 };
 pub use error::OpenError;
 use error::failed;
@@ -309,6 +312,54 @@ impl Store for SqliteStore {
 
     fn revoke_token(&self, id: String) -> Answer<'_, bool> {
         self.writer.ask(|reply| Command::RevokeToken { id, reply }).boxed()
+    }
+
+    fn save_agent(&self, agent: AgentRecord) -> Answer<'_, ()> {
+        self.writer.ask(|reply| Command::SaveAgent { agent: Box::new(agent), reply }).boxed()
+    }
+
+    fn agents(&self) -> Answer<'_, Vec<AgentRecord>> {
+        async move {
+            let mut reading = self.readers.begin().await.map_err(failed("read agents"))?;
+            agents::list(&mut reading).await
+        }
+        .boxed()
+    }
+
+    fn revoke_agents(&self, name: String, at: Timestamp) -> Answer<'_, u64> {
+        self.writer.ask(move |reply| Command::RevokeAgents { name, at, reply }).boxed()
+    }
+
+    fn add_enrolment(&self, token: EnrolmentRecord) -> Answer<'_, ()> {
+        self.writer.ask(|reply| Command::AddEnrolment { token, reply }).boxed()
+    }
+
+    fn enrolment(&self, hash: TokenHash) -> Answer<'_, Option<EnrolmentRecord>> {
+        async move {
+            let mut reading = self.readers.begin().await.map_err(failed("read a token"))?;
+            agents::enrolment(&mut reading, hash).await
+        }
+        .boxed()
+    }
+
+    fn enrol(&self, token: TokenHash, agent: AgentRecord) -> Answer<'_, bool> {
+        self.writer.ask(move |reply| Command::Enrol { token, agent: Box::new(agent), reply }).boxed()
+    }
+
+    fn authority(&self, new: AuthorityRecord) -> Answer<'_, AuthorityRecord> {
+        self.writer.ask(|reply| Command::Authority { new, reply }).boxed()
+    }
+
+    fn set_pins(&self, pins: Vec<KeyHash>) -> Answer<'_, ()> {
+        self.writer.ask(|reply| Command::SetPins { pins, reply }).boxed()
+    }
+
+    fn pins(&self) -> Answer<'_, Vec<KeyHash>> {
+        async move {
+            let mut reading = self.readers.begin().await.map_err(failed("read the keys of the hub"))?;
+            agents::pins(&mut reading).await
+        }
+        .boxed()
     }
 
     fn health(&self) -> Answer<'_, StoreHealth> {

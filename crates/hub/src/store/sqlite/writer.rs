@@ -5,14 +5,18 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use sqlx::{Connection as _, SqliteConnection};
+use taffrail_api::agent_protocol::KeyHash;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::error::failed;
 use super::files::Lock;
 use super::save::MergedBatches;
-use super::{operations, retention, tokens};
-use crate::store::{Batch, DroppedHistory, SavedOperation, StoreError, TokenRecord};
+use super::{agents, operations, retention, tokens};
+use crate::store::{
+    AgentRecord, AuthorityRecord, Batch, DroppedHistory, EnrolmentRecord, SavedOperation, StoreError,
+    TokenHash, TokenRecord,
+};
 
 /// The capacity of the channel to the task; callers wait while it is full.
 const MAX_WAITING: usize = 256;
@@ -36,6 +40,18 @@ pub(super) enum Command {
     AddToken { token: TokenRecord, reply: Reply<()> },
     /// Removes a token.
     RevokeToken { id: String, reply: Reply<bool> },
+    /// Saves an agent.
+    SaveAgent { agent: Box<AgentRecord>, reply: Reply<()> },
+    /// Revokes the agents of a cluster.
+    RevokeAgents { name: String, at: Timestamp, reply: Reply<u64> },
+    /// Saves a token for enrolling an agent.
+    AddEnrolment { token: EnrolmentRecord, reply: Reply<()> },
+    /// Saves an agent in exchange for a token.
+    Enrol { token: TokenHash, agent: Box<AgentRecord>, reply: Reply<bool> },
+    /// Saves the authority of agents, unless there is one.
+    Authority { new: AuthorityRecord, reply: Reply<AuthorityRecord> },
+    /// Replaces the keys by which agents recognise the hub.
+    SetPins { pins: Vec<KeyHash>, reply: Reply<()> },
     /// Tests that the database can be written.
     Probe { reply: Reply<()> },
     /// Ends the task and closes the file.
@@ -178,6 +194,35 @@ impl WriterTask {
             }
             Command::RevokeToken { id, reply } => {
                 let done = self.transaction(async |connection| tokens::revoke(connection, &id).await).await;
+                answer(reply, done);
+            }
+            Command::SaveAgent { agent, reply } => {
+                let done = self.transaction(async |connection| agents::save(connection, &agent).await).await;
+                answer(reply, done);
+            }
+            Command::RevokeAgents { name, at, reply } => {
+                let revoke =
+                    async |connection: &mut SqliteConnection| agents::revoke(connection, &name, at).await;
+                answer(reply, self.transaction(revoke).await);
+            }
+            Command::AddEnrolment { token, reply } => {
+                let add =
+                    async |connection: &mut SqliteConnection| agents::add_enrolment(connection, &token).await;
+                answer(reply, self.transaction(add).await);
+            }
+            Command::Enrol { token, agent, reply } => {
+                let enrol =
+                    async |connection: &mut SqliteConnection| agents::enrol(connection, token, &agent).await;
+                answer(reply, self.transaction(enrol).await);
+            }
+            Command::Authority { new, reply } => {
+                let done =
+                    self.transaction(async |connection| agents::authority(connection, &new).await).await;
+                answer(reply, done);
+            }
+            Command::SetPins { pins, reply } => {
+                let done =
+                    self.transaction(async |connection| agents::set_pins(connection, &pins).await).await;
                 answer(reply, done);
             }
             Command::Probe { reply } => {

@@ -1,23 +1,25 @@
 //! Answers the questions of views: from what the hub follows, and where a view needs more, from a look at the clusters.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use taffrail_api::ObjectActionList;
 use taffrail_api::logs::LogsQuestion;
 use taffrail_api::operations::{ActionQuestion, OperationQuestion, PlanAnswer, RunRequest, WriteTrace};
 use taffrail_api::question::{
-    AskedClusters, ClusterStatuses, ExplainAnswer, ExplainView, QuestionError, StatusAnswer, StatusView,
-    View, ViewAnswer, ViewQuestion,
+    AskedClusters, ClusterStatuses, ExplainAnswer, ExplainView, ListAnswer, OverviewAnswer, QuestionError,
+    StatusAnswer, StatusView, View, ViewAnswer, ViewQuestion,
 };
+use taffrail_api::{AppRow, ClusterRow, ObjectActionList};
 use taffrail_apps::{
     AppError, Freshness, FreshnessState, Objects as _, ReadQuery, Scope, ScopeError, Snapshot,
 };
 use taffrail_cluster::Reason;
-use taffrail_hub::{Ask, AskError, Asking, AskingLogs, LogBounds, Operate, OperationRun, UncertainWrite};
+use taffrail_hub::{
+    Ask, AskError, Asking, AskingLogs, FleetIndex, LogBounds, Operate, OperationRun, UncertainWrite,
+};
 use taffrail_object::ObjectKey;
 use taffrail_observe::logs::{LogPlaces, LogReader};
 use taffrail_observe::{
@@ -28,12 +30,15 @@ use taffrail_status::Trust;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 
+use reported::{ReportedClusters, WholeFleet};
+
 use crate::commands::explain::logs;
 use crate::commands::status::answered::{ObjectsAsked, ObjectsRead};
 use crate::rule_source::RulesWithOptions;
 
 mod log_search;
 mod operations;
+mod reported;
 
 /// Maximum number of questions in the channel to the task that holds the fleet; further ones wait for room in it.
 const WAITING: usize = 64;
@@ -95,6 +100,8 @@ pub(super) struct Asker {
     #[cfg_attr(not(feature = "lua"), expect(dead_code, reason = "without Lua there are no actions"))]
     trust: Trust,
     objects_rules: RulesWithOptions,
+    /// The index that has the clusters which agents report; `None` if the hub takes no reports of agents.
+    index: Option<Arc<FleetIndex>>,
     /// The turns of questions, and the places of logs, at each cluster that was asked, by name.
     turns: Mutex<HashMap<String, ClusterTurns>>,
 }
@@ -222,7 +229,51 @@ impl Asker {
         let (inquiries, receiver) = mpsc::channel(WAITING);
         let objects_rules = rules.clone();
         let turns = Mutex::default();
-        (Asker { inquiries, members, rules: Arc::new(rules), trust, objects_rules, turns }, receiver)
+        let rules = Arc::new(rules);
+        (Asker { inquiries, members, rules, trust, objects_rules, index: None, turns }, receiver)
+    }
+
+    /// Sets the index that has the clusters which agents report, which lists then have, too.
+    #[must_use]
+    pub(super) fn with_reports(self, index: Arc<FleetIndex>) -> Asker {
+        Asker { index: Some(index), ..self }
+    }
+
+    /// Returns the clusters that agents report and the hub does not follow itself; `None` if there are none.
+    fn reported(&self) -> Option<ReportedClusters> {
+        let view = self.index.as_ref()?.view();
+        let members = self.members.borrow();
+        let followed: HashSet<&str> = members.members.iter().map(|member| &*member.name).collect();
+        let reported = view.reported(|name| !followed.contains(name));
+        (!reported.is_empty()).then(|| ReportedClusters::new(reported))
+    }
+
+    /// Answers the question of a list as [`Asker::answer`] does, with the clusters that agents report; `restore` puts
+    /// their rows into the answer.
+    async fn list<V: View<Answer: Send + 'static> + Send + Sync + 'static>(
+        &self,
+        view: V,
+        deadline: Deadline,
+        restore: impl FnOnce(&ReportedClusters, &mut V::Answer) + Send + 'static,
+    ) -> Result<V::Answer, AskError> {
+        let Some(reported) = self.reported().filter(|_| is_followed(&view.reads())) else {
+            return self.answer(view, deadline).await;
+        };
+        let asked = view.clone();
+        let answered = self.ask_followed(move |fleet| {
+            let whole = WholeFleet { followed: fleet, reported: &reported };
+            let mut answer = asked.answer(&whole)?;
+            if asked.reads_more(&answer).is_some() {
+                asked.complete(&mut answer, &whole);
+            }
+            restore(&reported, &mut answer);
+            Ok(answer)
+        });
+        let mut answer = answered.await?.map_err(AskError::Question)?;
+        if let Some(unseen) = view.unseen_namespaces(&mut answer) {
+            *unseen = self.not_existing(std::mem::take(unseen), deadline).await?;
+        }
+        Ok(answer)
     }
 
     /// Returns the clusters that are followed now.
@@ -492,8 +543,20 @@ impl Ask for Asker {
         let deadline = Deadline::of(patience);
         Box::pin(async move {
             match question {
-                ViewQuestion::Apps(view) => self.answer(view, deadline).await.map(ViewAnswer::Apps),
-                ViewQuestion::Clusters(view) => self.answer(view, deadline).await.map(ViewAnswer::Clusters),
+                ViewQuestion::Apps(view) => {
+                    let restore = |reported: &ReportedClusters, answer: &mut ListAnswer<AppRow>| {
+                        reported.restore_apps(&mut answer.items);
+                        reported.restore_apps(&mut answer.left_out);
+                    };
+                    self.list(view, deadline, restore).await.map(ViewAnswer::Apps)
+                }
+                ViewQuestion::Clusters(view) => {
+                    let restore = |reported: &ReportedClusters, answer: &mut ListAnswer<ClusterRow>| {
+                        reported.restore_clusters(&mut answer.items);
+                        reported.restore_clusters(&mut answer.left_out);
+                    };
+                    self.list(view, deadline, restore).await.map(ViewAnswer::Clusters)
+                }
                 ViewQuestion::Resources(view) => match view.orphaned_in() {
                     Some(namespaces) if namespaces.is_empty() => {
                         let why = "a hub lists the objects that no app declares only in given namespaces: add -n or --in-namespace";
@@ -506,7 +569,13 @@ impl Ask for Asker {
                 ViewQuestion::Events(view) => self.answer(view, deadline).await.map(ViewAnswer::Events),
                 ViewQuestion::Trust(view) => self.answer(view, deadline).await.map(ViewAnswer::Trust),
                 ViewQuestion::Explain(view) => self.explain(view, deadline).await.map(ViewAnswer::Explain),
-                ViewQuestion::Overview(view) => self.answer(view, deadline).await.map(ViewAnswer::Overview),
+                ViewQuestion::Overview(view) => {
+                    let restore = |reported: &ReportedClusters, answer: &mut OverviewAnswer| {
+                        reported.restore_apps(&mut answer.apps);
+                        reported.restore_clusters(&mut answer.clusters);
+                    };
+                    self.list(view, deadline, restore).await.map(ViewAnswer::Overview)
+                }
                 ViewQuestion::Status(view) => self.objects(&view, deadline).await.map(ViewAnswer::Status),
                 ViewQuestion::Object(view) => self.answer(view, deadline).await.map(ViewAnswer::Object),
             }

@@ -1,6 +1,5 @@
 //! The data folder of a hub: where it is, and its backup and restore.
 
-use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +13,7 @@ use crate::command_error::{CommandError, Exit, written};
 use crate::output::answer::Console;
 use crate::output::printable;
 use crate::runtime::block_on;
-use crate::say;
+use crate::{data_folder, say};
 
 /// The name of the store in the folder.
 const STORE: &str = "hub.db";
@@ -75,7 +74,7 @@ pub(super) struct RestoreArguments {
 impl DataArguments {
     /// Returns the folder; `None` if it is not given and this user has no home.
     fn folder(&self) -> Option<PathBuf> {
-        self.data.clone().or_else(|| usual_folder(std::env::var_os("XDG_DATA_HOME"), std::env::home_dir()))
+        self.data.clone().or_else(|| data_folder::usual("hub"))
     }
 
     fn named_folder(&self) -> Result<PathBuf, CommandError> {
@@ -124,11 +123,6 @@ impl DataArguments {
         }
         Ok(Some(store))
     }
-}
-
-fn usual_folder(xdg: Option<OsString>, home: Option<PathBuf>) -> Option<PathBuf> {
-    let folder = xdg.map(PathBuf::from).filter(|folder| folder.is_absolute());
-    Some(folder.or_else(|| Some(home?.join(".local/share")))?.join("taffrail").join("hub"))
 }
 
 async fn open(folder: &Path) -> Result<Opened, CommandError> {
@@ -227,17 +221,6 @@ pub(super) fn restore(arguments: &RestoreArguments, console: &Console) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn usual_folder_is_that_of_xdg_else_below_home() {
-        let folder = |xdg: Option<&str>, home: Option<&str>| {
-            usual_folder(xdg.map(OsString::from), home.map(PathBuf::from))
-        };
-        let path = |text: &str| Some(PathBuf::from(text));
-        assert_eq!(folder(Some("/data"), Some("/me")), path("/data/taffrail/hub"));
-        assert_eq!(folder(Some("data"), Some("/me")), path("/me/.local/share/taffrail/hub"));
-        assert_eq!(folder(None, None), None);
-    }
 
     #[test]
     fn history_is_kept_for_days() {

@@ -1,6 +1,6 @@
 //! Runs a hub: follows its clusters, saves their rows and history, and answers by HTTP.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_api::report::{Content, HalfBody, SourceMessage};
-use taffrail_apps::{ClusterSecretTool, ReadQuery};
+use taffrail_apps::{ClusterId, ClusterSecretTool, ReadQuery};
 use taffrail_cluster::BootClock;
+use taffrail_hub::agents::Agents;
 use taffrail_hub::http::{Access, HubApi, Limits, Tls, serve};
 use taffrail_hub::store::sqlite::SqliteStore;
 use taffrail_hub::store::{Store, Token};
@@ -70,7 +71,7 @@ pub(super) struct Keeping {
 pub(super) struct Answering {
     pub(super) socket: Socket,
     pub(super) access: Access,
-    pub(super) tls: Option<Arc<Tls>>,
+    pub(super) tls: Option<Tls>,
 }
 
 /// A hub that follows its clusters.
@@ -98,22 +99,49 @@ impl HubProcess {
         let names: HashSet<&str> = members.members.iter().map(|member| &*member.name).collect();
         // The observer tells of the clusters that it follows alone.
         let is_followed = |name: &str| names.contains(name) || !tools.is_empty() && is_found_in(name, &names);
+        let of_agents = match &keeping {
+            Some(Keeping { store, .. }) if tls.is_some() => store.agents().await.map_err(cannot_start)?,
+            _ => Vec::new(),
+        };
+        let of_agents: HashSet<&str> =
+            of_agents.iter().filter(|agent| agent.revoked.is_none()).map(|agent| &*agent.name).collect();
         let index = match &keeping {
             Some(Keeping { store, .. }) => {
-                FleetIndex::restore(hub_clock(&clock), &**store, is_followed).await
+                FleetIndex::restore(hub_clock(&clock), &**store, |name| {
+                    is_followed(name) || of_agents.contains(name)
+                })
+                .await
             }
             None => Ok(FleetIndex::new(hub_clock(&clock))),
         };
         let index = Arc::new(index.map_err(cannot_start)?);
+        let earlier: HashMap<String, ClusterId> =
+            index.identities().into_iter().filter(|(name, _)| is_followed(name)).collect();
         let mut api = HubApi::new(Arc::clone(&index), access, Limits::default()).map_err(cannot_start)?;
         if let Some(Keeping { store, .. }) = &keeping {
             api = api.with_store(Arc::clone(store) as Arc<dyn Store>);
         }
+        let mut parts = JoinSet::new();
+        let tls = match (tls, &keeping) {
+            (Some(tls), Some(Keeping { store, .. })) => {
+                let (tls, agents) = with_agents(tls, &index, store).await?;
+                let tls = Arc::new(tls);
+                api = api.with_agents(Arc::clone(&agents));
+                let serving = Arc::clone(&tls);
+                parts.spawn(async move {
+                    agents.keep_fresh(|| serving.pins()).await;
+                    "the hub stopped reading its agents"
+                });
+                Some(tls)
+            }
+            (tls, _) => tls.map(Arc::new),
+        };
         let expected: Vec<String> = members.members.iter().map(|member| member.name.clone()).collect();
         let rules = RuleSource::default().with_options(Budgets::default(), source.patience(), &source.trust);
         let trust = source.trust.clone();
         let (found, mut followed) = FoundClusters::new(members.clone(), tools.clone(), trust);
         let (asker, inquiries) = Asker::new(followed.clone(), rules.clone(), source.trust.clone());
+        let asker = if tls.is_some() { asker.with_reports(Arc::clone(&index)) } else { asker };
         let asker = Arc::new(asker);
         let api = api.with_asker(Arc::clone(&asker) as Arc<dyn Ask>);
         let api = Arc::new(api.with_operator(asker));
@@ -123,10 +151,9 @@ impl HubProcess {
         let (replies, inbox) = mpsc::channel(WAITING);
         let reporter = Reporter::new(FleetWatcher::start(request).await, outbox, inbox)
             .answering(inquiries)
-            .knowing(index.identities());
+            .knowing(earlier);
         let reporter = if tools.is_empty() { reporter } else { reporter.finding(found) };
         index.expect(expected);
-        let mut parts = JoinSet::new();
         let messages = if has_ages { messages } else { without_ages(messages, &mut parts) };
         let publishing = Arc::clone(&index);
         parts.spawn(async move {
@@ -185,6 +212,19 @@ impl HubProcess {
             }
         }
     }
+}
+
+/// Makes the agents of a hub, and lets its TLS admit them.
+async fn with_agents(
+    tls: Tls,
+    index: &Arc<FleetIndex>,
+    store: &Arc<SqliteStore>,
+) -> Result<(Tls, Arc<Agents>), CommandError> {
+    let agents = Agents::load(Arc::clone(index), Arc::clone(store) as Arc<dyn Store>).await;
+    let agents = agents.map_err(cannot_start)?;
+    let tls = tls.with_agents(agents.authority().map_err(cannot_start)?).map_err(cannot_start)?;
+    agents.set_pins(tls.pins()).await.map_err(cannot_start)?;
+    Ok((tls, Arc::new(agents)))
 }
 
 /// Passes messages on, as if each was about a server that answers at this moment.

@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
+use taffrail_api::agent_protocol::{EnrolmentToken, KeyHash};
 use taffrail_hub::store::sqlite::SqliteStore;
-use taffrail_hub::store::{ACT_RIGHT, LOGS_RIGHT, Store as _, StoreError, Token, TokenRecord};
+use taffrail_hub::store::{
+    ACT_RIGHT, EnrolmentRecord, LOGS_RIGHT, Store as _, StoreError, Token, TokenHash, TokenRecord,
+};
 
 use super::data::{DataArguments, retain};
 use crate::command_error::{CommandError, Exit, written};
@@ -18,6 +21,9 @@ use crate::{phrase, program, say};
 
 /// Maximum length of the name of a token, in characters; a longer one is refused.
 const MAX_NAME: usize = 64;
+
+/// The time for which a token for an agent is good.
+const ENROLMENT: Duration = Duration::from_secs(3600);
 
 /// Create, list and revoke the access tokens of a hub, also while it runs.
 #[derive(Debug, Args)]
@@ -47,12 +53,23 @@ Examples:
   taffrail hub token create ann --expires 90d    valid for 90 days
   taffrail hub token create ops --logs           allows to read logs, too
   taffrail hub token create bot --act            allows to reconcile, suspend and resume apps, too
+  taffrail hub token create --agent > token      one agent can enrol with it, within an hour
 
 Exit codes: 0 created; 2 wrong usage; 3 the store could not be read or written.")]
     Create {
         /// Name of the token, such as that of its user: up to 64 characters
-        #[arg(value_parser = name)]
-        name: String,
+        #[arg(value_parser = name, required_unless_present = "agent")]
+        name: Option<String>,
+
+        /// Make a token with which one agent can enrol, within an hour; it reads nothing. It also names the issuers of the
+        /// hub's certificate, by which the agent recognises the hub, as the hub knew them when it last served by TLS
+        #[arg(long, conflicts_with_all = ["name", "expires", "logs", "act"])]
+        agent: bool,
+
+        /// With --agent: let the agent report this cluster, which the hub may know already; without, the agent chooses a
+        /// name that is new to the hub
+        #[arg(long, value_name = "NAME", value_parser = name, requires = "agent")]
+        cluster: Option<String>,
 
         /// Make the token valid for this long, such as 90d or 48h, but at least 1d [default: until it is revoked]
         #[arg(long, value_name = "TIME", value_parser = retain)]
@@ -108,7 +125,12 @@ fn name(text: &str) -> Result<String, String> {
 
 pub(super) fn run(arguments: &TokenArguments, console: &Console) -> Result<Exit, CommandError> {
     match &arguments.command {
-        TokenCommand::Create { name, expires, logs, act, data } => {
+        TokenCommand::Create { agent: true, cluster, data, .. } => {
+            let (token, pins) = create_enrolment(cluster.clone(), data)?;
+            written(tell_enrolment(console, &token, pins, cluster.as_deref()))?;
+        }
+        TokenCommand::Create { name, expires, logs, act, data, .. } => {
+            let name = name.as_deref().unwrap_or_default();
             let (token, mut record) = create(name, *expires)?;
             record.rights.extend(logs.then(|| LOGS_RIGHT.to_owned()));
             record.rights.extend(act.then(|| ACT_RIGHT.to_owned()));
@@ -147,8 +169,58 @@ fn create(name: &str, expires: Option<Duration>) -> Result<(Token, TokenRecord),
     Ok((token, record))
 }
 
+/// Makes a token with which an agent can enrol, for `cluster` if that is given, and saves it; returns it with the keys by
+/// which agents recognise the hub.
+fn create_enrolment(
+    cluster: Option<String>,
+    data: &DataArguments,
+) -> Result<(Token, Vec<KeyHash>), CommandError> {
+    let cannot = |error: &dyn std::error::Error| {
+        CommandError::unreadable("cannot create a token for an agent").with_source(error)
+    };
+    let token = Token::generate().map_err(|error| cannot(&error))?;
+    let created = Timestamp::now();
+    let expires = created.checked_add(ENROLMENT).map_err(|error| cannot(&error))?;
+    let record =
+        EnrolmentRecord { hash: TokenHash::of(token.as_str()), cluster, created, expires, used: None };
+    let pins = with_store(data, "create a token for an agent", async |store| {
+        store.add_enrolment(record).await?;
+        store.pins().await
+    })?;
+    Ok((token, pins))
+}
+
+/// Prints the token for an agent alone on stdout, and to stderr what it is for.
+fn tell_enrolment(
+    console: &Console,
+    token: &Token,
+    pins: Vec<KeyHash>,
+    cluster: Option<&str>,
+) -> io::Result<()> {
+    let has_pins = !pins.is_empty();
+    let token = EnrolmentToken { token: token.as_str().to_owned(), pins }.to_string();
+    let mut out = console.people();
+    say!(out, "{}", printable(&token))?;
+    out.flush()?;
+    let of = match cluster {
+        Some(cluster) => format!(" of cluster {cluster}"),
+        None => String::new(),
+    };
+    console.tell(phrase!(
+        "One agent{} can enrol with it, within an hour. It is not shown again.\n",
+        printable(&of)
+    ));
+    if !has_pins {
+        console.tell(phrase!(
+            "It names no certificate of the hub: the agent must recognise the hub by the authorities that its machine\n\
+             trusts, or by --hub-ca-file.\n"
+        ));
+    }
+    Ok(())
+}
+
 /// Opens the store of a hub, which may run, and calls `work` with it; `what` names the work in errors.
-fn with_store<T>(
+pub(super) fn with_store<T>(
     data: &DataArguments,
     what: &str,
     work: impl AsyncFnOnce(&SqliteStore) -> Result<T, StoreError>,
@@ -215,7 +287,7 @@ fn list(console: &Console, tokens: &[TokenRecord]) -> io::Result<()> {
 }
 
 /// Formats a time to the minute, without spaces.
-fn minute(time: Timestamp) -> String {
+pub(super) fn minute(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%MZ").to_string()
 }
 

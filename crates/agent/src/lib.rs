@@ -1,0 +1,30 @@
+//! The agent: reports one cluster to a hub that cannot reach it.
+//!
+//! An agent dials the hub, and keeps one stream open, through an HTTP proxy if the environment names one. The first time
+//! it enrols with a one-time token; from then on its [`Identity`] says who it is. What it reports is made by
+//! `taffrail_observe::Reporter`, whose channels [`Agent::run`] joins with the stream: while the hub cannot be reached, changes
+//! are collected, and the hub gets the state of the cluster as it is when it can be reached again.
+//!
+//! * `identity` is the key and the certificate of an agent, and the file that keeps them.
+//! * `connect` opens a connection to a hub, through a proxy and by TLS, and decides which hub is trusted.
+//! * `link` keeps a stream open: it enrols, proves the identity, passes messages on, and dials again.
+//!
+//! The protocol is that of `crates/api/proto/taffrail/agent/v1/agent.proto`.
+
+mod connect;
+mod error;
+#[allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::all,
+    clippy::allow_attributes_without_reason,
+    reason = "generated from the definition of the protocol"
+)]
+mod generated;
+mod identity;
+mod link;
+
+pub use connect::{HubAddress, HubTrust};
+pub use error::AgentError;
+pub use identity::{Identity, IdentityFile};
+pub use link::{Agent, AgentEvent, AgentPauses, AgentSettings};

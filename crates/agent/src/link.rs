@@ -1,0 +1,568 @@
+//! The stream between an agent and its hub: kept open for as long as the agent runs.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use jiff::Timestamp;
+use taffrail_api::agent_protocol::{
+    AgentMessage, EnrolRequest, EnrolmentToken, Hello, HubMessage, KeyHash, MAX_ACCEPTED, Proof, Welcome,
+    agent_message, challenge_to_sign, enrolment_to_sign, hub_message,
+};
+use taffrail_api::report::{SourceMessage, SourceReply};
+use taffrail_apps::ClusterId;
+use taffrail_cluster::EnvironmentProxies;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
+use tonic::body::Body;
+use tonic::client::GrpcService;
+use tonic::{Code, Status, Streaming};
+
+use crate::connect::{self, ConnectError, Connection, HubAddress, HubTrust};
+use crate::error::AgentError;
+use crate::generated::agents_client::AgentsClient;
+use crate::identity::{Identity, IdentityFile};
+
+/// The time of a session after which the next failure counts as the first one.
+const STEADY: Duration = Duration::from_secs(60);
+
+/// The time in which the hub must welcome the agent.
+const GREETING: Duration = Duration::from_secs(20);
+
+/// The age of a certificate from which the agent renews it, by beginning another session: two thirds of a day.
+const RENEWAL: Duration = Duration::from_secs(16 * 3600);
+
+/// The number of messages that wait to be sent.
+const WAITING: usize = 16;
+
+/// The settings of an agent.
+pub struct AgentSettings {
+    /// The hub.
+    pub hub: HubAddress,
+    /// The certificates by which the hub is recognised.
+    pub trust: HubTrust,
+    /// The proxies that the environment names.
+    pub proxies: EnvironmentProxies,
+    /// The file that keeps the identity.
+    pub file: IdentityFile,
+    /// The token to enrol with, if the agent has no identity yet.
+    pub token: Option<EnrolmentToken>,
+    /// The identity of the cluster.
+    pub cluster: String,
+    /// The name under which the hub shall list the cluster, unless the token has another one.
+    pub name: String,
+    /// The version of the agent.
+    pub version: String,
+    /// The pauses before the agent dials again.
+    pub pauses: AgentPauses,
+}
+
+/// The pauses of an agent before it dials its hub again. Each is jittered by half, so that the agents of a hub that
+/// restarts do not all come at once.
+#[derive(Debug, Clone, Copy)]
+pub struct AgentPauses {
+    /// The first pause; it doubles with each failure.
+    pub first: Duration,
+    /// The longest pause.
+    pub longest: Duration,
+    /// The pause of an agent that another one of its cluster replaced.
+    pub replaced: Duration,
+}
+
+impl Default for AgentPauses {
+    fn default() -> AgentPauses {
+        AgentPauses {
+            first: Duration::from_secs(1),
+            longest: Duration::from_secs(60),
+            replaced: Duration::from_secs(40),
+        }
+    }
+}
+
+/// Something that happened between an agent and its hub, for people.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AgentEvent {
+    /// The agent enrolled; the hub lists the cluster under this name.
+    Enrolled {
+        /// The name.
+        name: String,
+    },
+    /// The agent is connected, and reports.
+    Connected {
+        /// The name under which the hub lists the cluster.
+        name: String,
+        /// True if a proxy ends TLS before the hub.
+        is_proxied: bool,
+    },
+    /// The agent is not connected, and tries again after a pause.
+    Disconnected {
+        /// The reason.
+        reason: String,
+        /// The pause.
+        pause: Duration,
+    },
+    /// Another agent of the cluster reports; this one waits until that is gone.
+    Waiting {
+        /// The pause until the agent asks again.
+        pause: Duration,
+    },
+}
+
+/// An agent that has enrolled.
+pub struct Agent {
+    link: Link,
+    waits: Backoff,
+}
+
+impl Agent {
+    /// Reads the identity of the agent; if there is none, enrols it, and tries again while the hub does not answer. Calls
+    /// `tell` with what happens.
+    ///
+    /// # Errors
+    /// If the agent cannot be enrolled, or its identity is that of the agent of another cluster.
+    pub async fn enrolled(
+        settings: AgentSettings,
+        mut tell: impl FnMut(AgentEvent),
+    ) -> Result<Agent, AgentError> {
+        let saved = settings.file.read()?;
+        if let Some(found) = saved.as_ref().filter(|saved| saved.cluster != settings.cluster) {
+            return Err(AgentError::OtherCluster {
+                path: settings.file.path().to_owned(),
+                enrolled: found.cluster.clone(),
+                found: settings.cluster,
+            });
+        }
+        let identity = match (saved, &settings.token) {
+            (Some(saved), _) => saved,
+            (None, None) => return Err(AgentError::NotEnrolled),
+            (None, Some(token)) => {
+                let new = Identity::generate(settings.cluster.clone(), token.pins.clone())?;
+                // Before the hub knows it: an answer may get lost.
+                settings.file.write(&new)?;
+                new
+            }
+        };
+        let mut waits = Backoff::new(settings.pauses);
+        let mut link = Link { identity, yields: false, epoch: None, settings };
+        while link.identity.name.is_empty() {
+            let Some(token) = link.settings.token.clone() else { return Err(AgentError::NotEnrolled) };
+            match link.enrol(&token).await {
+                Ok(()) => tell(AgentEvent::Enrolled { name: link.identity.name.clone() }),
+                Err(Ended::For(error)) => return Err(error),
+                Err(ended) => sleep(waits.after(ended, Duration::ZERO, &mut tell)?).await,
+            }
+        }
+        Ok(Agent { link, waits })
+    }
+
+    /// Returns the name under which the hub lists the cluster.
+    pub fn name(&self) -> &str {
+        &self.link.identity.name
+    }
+
+    /// Reports to the hub until that refuses the agent for good, or the channels close: passes on the `messages` of a
+    /// reporter of the cluster, and the `replies` of the hub to it. Calls `tell` with what happens.
+    ///
+    /// # Errors
+    /// [`AgentError`] tells why the agent cannot go on. A hub that does not answer is no error: the agent tries again.
+    pub async fn run(
+        self,
+        mut messages: mpsc::Receiver<SourceMessage>,
+        replies: mpsc::Sender<SourceReply>,
+        mut tell: impl FnMut(AgentEvent),
+    ) -> Result<Infallible, AgentError> {
+        let Agent { mut link, mut waits } = self;
+        loop {
+            let begun = Instant::now();
+            let shows_certificate = !link.has_expired();
+            let ended = tokio::select! {
+                ended = link.session(&mut messages, &replies, &mut tell, shows_certificate) => ended,
+                () = replies.closed() => return Err(AgentError::Ended),
+            };
+            let pause = waits.after(ended, begun.elapsed(), &mut tell)?;
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = replies.closed() => return Err(AgentError::Ended),
+            }
+            if let Some(epoch) = link.epoch.take() {
+                let cluster = ClusterId(link.identity.cluster.clone());
+                // The reporter then asks for another stream.
+                if replies.send(SourceReply::Refused { cluster, epoch }).await.is_err() {
+                    return Err(AgentError::Ended);
+                }
+            }
+        }
+    }
+}
+
+/// The pauses between attempts to reach the hub.
+struct Backoff {
+    pauses: AgentPauses,
+    next: Duration,
+}
+
+impl Backoff {
+    fn new(pauses: AgentPauses) -> Backoff {
+        Backoff { pauses, next: pauses.first }
+    }
+
+    /// Returns the pause after an attempt that lasted for `lasted` and `ended`, and tells of it.
+    ///
+    /// # Errors
+    /// If the agent cannot go on.
+    fn after(
+        &mut self,
+        ended: Ended,
+        lasted: Duration,
+        tell: &mut impl FnMut(AgentEvent),
+    ) -> Result<Duration, AgentError> {
+        if lasted > STEADY {
+            self.next = self.pauses.first;
+        }
+        match ended {
+            Ended::For(error) => Err(error),
+            Ended::Renewing => Ok(Duration::ZERO),
+            Ended::Replaced => {
+                let pause = jittered(self.pauses.replaced);
+                tell(AgentEvent::Waiting { pause });
+                Ok(pause)
+            }
+            Ended::Failed(reason) => {
+                let pause = jittered(self.next);
+                self.next = (self.next * 2).min(self.pauses.longest);
+                tell(AgentEvent::Disconnected { reason, pause });
+                Ok(pause)
+            }
+        }
+    }
+}
+
+/// Returns a pause between half of the given one and one and a half of it.
+fn jittered(pause: Duration) -> Duration {
+    pause.mul_f64(0.5 + fastrand::f64())
+}
+
+/// The reason why a session ended.
+enum Ended {
+    /// The agent cannot go on.
+    For(AgentError),
+    /// The certificate is old: the next session gets another one.
+    Renewing,
+    /// Another agent of the cluster reports.
+    Replaced,
+    /// The connection or the hub failed; holds the reason.
+    Failed(String),
+}
+
+impl From<ConnectError> for Ended {
+    fn from(error: ConnectError) -> Ended {
+        let mut reason = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            let text = error.to_string();
+            if !reason.contains(&text) {
+                reason = format!("{reason}: {text}");
+            }
+            cause = error.source();
+        }
+        Ended::Failed(reason)
+    }
+}
+
+impl From<AgentError> for Ended {
+    fn from(error: AgentError) -> Ended {
+        Ended::For(error)
+    }
+}
+
+/// The connection of an agent with its hub over time.
+struct Link {
+    identity: Identity,
+    settings: AgentSettings,
+    /// True once another agent of the cluster has replaced this one.
+    yields: bool,
+    /// The epoch of the stream that the hub accepted last and the reporter still uses.
+    epoch: Option<u64>,
+}
+
+impl Link {
+    /// Returns true if the certificate has expired: then the hub would end the TLS handshake.
+    fn has_expired(&self) -> bool {
+        self.identity.expires.is_none_or(|expires| expires <= Timestamp::now())
+    }
+
+    async fn connect(&self, shows_certificate: bool) -> Result<Connection, Ended> {
+        let AgentSettings { hub, trust, proxies, .. } = &self.settings;
+        Ok(connect::connect(hub, trust, proxies, &self.identity, shows_certificate).await?)
+    }
+
+    /// Exchanges the token for a certificate, and saves it.
+    async fn enrol(&mut self, token: &EnrolmentToken) -> Result<(), Ended> {
+        match self.exchange(token).await {
+            // The hub may have taken the token already, and its answer got lost: then it knows the key.
+            Err(Ended::For(AgentError::EnrolmentRefused(reason))) => match self.introduce().await {
+                Ok(()) => Ok(()),
+                Err(Ended::For(AgentError::Refused(_))) => Err(AgentError::EnrolmentRefused(reason).into()),
+                Err(ended) => Err(ended),
+            },
+            other => other,
+        }
+    }
+
+    /// Begins a session to learn the name and to get a certificate, and ends it.
+    async fn introduce(&mut self) -> Result<(), Ended> {
+        let (connection, _, _, welcome) = self.greeted(false).await?;
+        drop(connection);
+        self.learn(welcome.name, welcome.certificate, &welcome.pins)?;
+        Ok(())
+    }
+
+    async fn exchange(&mut self, token: &EnrolmentToken) -> Result<(), Ended> {
+        self.identity.pins.clone_from(&token.pins);
+        let connection = self.connect(false).await?;
+        let AgentSettings { hub, cluster, name, version, .. } = &self.settings;
+        let request = EnrolRequest {
+            token: token.token.clone(),
+            public_key: self.identity.public_key()?,
+            cluster: cluster.clone(),
+            name: name.clone(),
+            version: version.clone(),
+            proof: self.identity.sign(&enrolment_to_sign(&token.token, cluster))?,
+        };
+        let mut client = client(&connection, hub)?;
+        let answer = timeout(GREETING, client.enrol(request)).await;
+        let answer =
+            answer.map_err(|_| Ended::Failed("the hub did not enrol the agent in time".to_owned()))?;
+        let enrolled = answer.map_err(|status| match status.code() {
+            Code::Unauthenticated | Code::AlreadyExists | Code::InvalidArgument | Code::PermissionDenied => {
+                Ended::For(AgentError::EnrolmentRefused(status.message().to_owned()))
+            }
+            _ => Ended::Failed(told(&status)),
+        })?;
+        let enrolled = enrolled.into_inner();
+        self.learn(enrolled.name, enrolled.certificate, &enrolled.pins)?;
+        Ok(())
+    }
+
+    /// Takes over what the hub told, and saves it if it is new. An empty certificate leaves the present one.
+    fn learn(&mut self, name: String, certificate: String, pins: &[Vec<u8>]) -> Result<(), AgentError> {
+        let pins: Vec<KeyHash> =
+            pins.iter().filter_map(|pin| Some(KeyHash(pin.as_slice().try_into().ok()?))).collect();
+        let mut new = Identity { name, pins, ..self.identity.clone() };
+        if !certificate.is_empty() {
+            let issued = Timestamp::now();
+            new.expires = issued.checked_add(jiff::SignedDuration::from_hours(24)).ok();
+            new.certificate = certificate;
+        }
+        if new != self.identity {
+            self.settings.file.write(&new)?;
+            self.identity = new;
+        }
+        Ok(())
+    }
+
+    /// Opens a session, and passes messages on until it ends.
+    async fn session(
+        &mut self,
+        messages: &mut mpsc::Receiver<SourceMessage>,
+        replies: &mpsc::Sender<SourceReply>,
+        tell: &mut impl FnMut(AgentEvent),
+        shows_certificate: bool,
+    ) -> Ended {
+        match self.open_session(messages, replies, tell, shows_certificate).await {
+            Ok(never) => match never {},
+            Err(ended) => ended,
+        }
+    }
+
+    async fn open_session(
+        &mut self,
+        messages: &mut mpsc::Receiver<SourceMessage>,
+        replies: &mpsc::Sender<SourceReply>,
+        tell: &mut impl FnMut(AgentEvent),
+        shows_certificate: bool,
+    ) -> Result<Infallible, Ended> {
+        let (_connection, mut inbox, outbox, welcome) = self.greeted(shows_certificate).await?;
+        let Welcome { name, certificate, pins, is_proxied } = welcome;
+        let is_renewed = !certificate.is_empty();
+        self.learn(name.clone(), certificate, &pins)?;
+        if is_proxied && is_renewed && !self.settings.trust.is_proxy() {
+            // The next session shows the new certificate.
+            return Err(Ended::Renewing);
+        }
+        tell(AgentEvent::Connected { name, is_proxied });
+        // What was made for an earlier session is old.
+        while messages.try_recv().is_ok() {}
+        let renewal = sleep(renewal_after(self.identity.expires));
+        let cluster = self.identity.cluster.clone();
+        tokio::select! {
+            ended = self.receive(&mut inbox, replies) => Err(ended),
+            ended = pass_on(&cluster, messages, &outbox) => Err(ended),
+            () = renewal => Err(Ended::Renewing),
+        }
+    }
+
+    /// Opens a session, and proves the identity; returns the connection, the messages of the hub, the channel for those
+    /// of the agent, and the hub's welcome.
+    async fn greeted(
+        &mut self,
+        shows_certificate: bool,
+    ) -> Result<(Connection, Streaming<HubMessage>, mpsc::Sender<AgentMessage>, Welcome), Ended> {
+        let connection = self.connect(shows_certificate).await?;
+        let mut client = client(&connection, &self.settings.hub)?;
+        let (outbox, sent) = mpsc::channel(WAITING);
+        let hello = Hello {
+            cluster: self.identity.cluster.clone(),
+            public_key: self.identity.public_key()?,
+            version: self.settings.version.clone(),
+            yields: self.yields,
+            allows_actions: false,
+        };
+        send(&outbox, agent_message::Message::Hello(hello)).await?;
+        let sent = futures::stream::unfold(sent, async |mut sent| Some((sent.recv().await?, sent)));
+        let late = |_| Ended::Failed("the hub did not welcome the agent in time".to_owned());
+        let opened = timeout(GREETING, client.session(sent)).await.map_err(late)?;
+        let mut inbox = opened.map_err(|status| self.ended_by(&status))?.into_inner();
+        let welcome = timeout(GREETING, self.greet(&mut inbox, &outbox)).await.map_err(late)??;
+        Ok((connection, inbox, outbox, welcome))
+    }
+
+    /// Answers the hub's challenge, if it has one, and returns its welcome.
+    async fn greet(
+        &mut self,
+        inbox: &mut Streaming<HubMessage>,
+        outbox: &mpsc::Sender<AgentMessage>,
+    ) -> Result<Welcome, Ended> {
+        loop {
+            match self.next(inbox).await? {
+                Some(hub_message::Message::Challenge(challenge)) => {
+                    let signed = challenge_to_sign(&challenge.nonce, &self.identity.cluster);
+                    let signature = self.identity.sign(&signed)?;
+                    send(outbox, agent_message::Message::Proof(Proof { signature })).await?;
+                }
+                Some(hub_message::Message::Welcome(welcome)) => return Ok(welcome),
+                _ => {}
+            }
+        }
+    }
+
+    /// Returns the next message of the hub; `None` for one of a later version.
+    async fn next(
+        &mut self,
+        inbox: &mut Streaming<HubMessage>,
+    ) -> Result<Option<hub_message::Message>, Ended> {
+        match inbox.message().await {
+            Ok(Some(message)) => Ok(message.message),
+            Ok(None) => Err(Ended::Failed("the hub ended the stream".to_owned())),
+            Err(status) => Err(self.ended_by(&status)),
+        }
+    }
+
+    /// Passes the hub's replies to the reporter until the session ends.
+    async fn receive(
+        &mut self,
+        inbox: &mut Streaming<HubMessage>,
+        replies: &mpsc::Sender<SourceReply>,
+    ) -> Ended {
+        use hub_message::Message;
+        let cluster = ClusterId(self.identity.cluster.clone());
+        loop {
+            let reply = match self.next(inbox).await {
+                Err(ended) => return ended,
+                Ok(Some(Message::Accepted(accepted))) => {
+                    self.epoch = Some(accepted.epoch);
+                    SourceReply::Accepted { cluster: cluster.clone(), epoch: accepted.epoch }
+                }
+                Ok(Some(Message::Resend(resend))) => SourceReply::Resend {
+                    cluster: cluster.clone(),
+                    epoch: resend.epoch,
+                    buckets: resend.buckets,
+                },
+                // The hub has other certificates, or soon will.
+                Ok(Some(Message::Welcome(Welcome { name, certificate, pins, .. }))) => {
+                    match self.learn(name, certificate, &pins) {
+                        Ok(()) => continue,
+                        Err(error) => return error.into(),
+                    }
+                }
+                Ok(Some(Message::Refused(refused))) => {
+                    SourceReply::Refused { cluster: cluster.clone(), epoch: refused.epoch }
+                }
+                Ok(_) => continue,
+            };
+            if replies.send(reply).await.is_err() {
+                return AgentError::Ended.into();
+            }
+        }
+    }
+
+    /// Converts the status with which the hub ended a call.
+    fn ended_by(&mut self, status: &Status) -> Ended {
+        match status.code() {
+            Code::Aborted | Code::AlreadyExists => {
+                self.yields = true;
+                Ended::Replaced
+            }
+            Code::Unauthenticated | Code::PermissionDenied => {
+                AgentError::Refused(status.message().to_owned()).into()
+            }
+            _ => Ended::Failed(told(status)),
+        }
+    }
+}
+
+/// Makes the client of the hub's service on a connection.
+fn client(
+    connection: &Connection,
+    hub: &HubAddress,
+) -> Result<AgentsClient<impl GrpcService<Body, ResponseBody = Incoming, Future: Send> + use<>>, Ended> {
+    let sender = connection.sender.clone();
+    let service = tower::service_fn(move |request| {
+        let mut sender = sender.clone();
+        async move { sender.send_request(request).await }
+    });
+    let uri = hub.uri().map_err(|error| Ended::from(ConnectError::from(error)))?;
+    Ok(AgentsClient::with_origin(service, uri).max_decoding_message_size(MAX_ACCEPTED))
+}
+
+/// Passes the messages of the reporter to the hub until one of both is gone.
+async fn pass_on(
+    cluster: &str,
+    messages: &mut mpsc::Receiver<SourceMessage>,
+    outbox: &mpsc::Sender<AgentMessage>,
+) -> Ended {
+    loop {
+        let Some(message) = messages.recv().await else { return AgentError::Ended.into() };
+        let about = match &message {
+            SourceMessage::Open(about) | SourceMessage::Close(about) => about,
+            SourceMessage::Report(report) => &report.cluster,
+        };
+        // The cluster has another identity before it was read.
+        if about.0 == cluster && outbox.send(message.into()).await.is_err() {
+            return Ended::Failed("the hub ended the stream".to_owned());
+        }
+    }
+}
+
+async fn send(outbox: &mpsc::Sender<AgentMessage>, message: agent_message::Message) -> Result<(), Ended> {
+    let sent = outbox.send(AgentMessage { message: Some(message) }).await;
+    sent.map_err(|_| Ended::Failed("the hub ended the stream".to_owned()))
+}
+
+/// Returns the time until the certificate is to be renewed, with some jitter.
+fn renewal_after(expires: Option<Timestamp>) -> Duration {
+    let left = expires.map(|expires| expires.duration_since(Timestamp::now()));
+    let left = left.and_then(|left| Duration::try_from(left).ok()).unwrap_or_default();
+    let day = Duration::from_secs(24 * 3600);
+    let until = left.saturating_sub(day.saturating_sub(RENEWAL));
+    // A clock that goes wrong must not make the agent dial again and again.
+    until.max(Duration::from_secs(300)).mul_f64(1.0 + fastrand::f64() / 20.0)
+}
+
+/// Returns the text of a status for people.
+fn told(status: &Status) -> String {
+    match status.message() {
+        "" => format!("the hub answered {}", status.code().description()),
+        message => message.to_owned(),
+    }
+}

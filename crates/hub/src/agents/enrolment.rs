@@ -1,0 +1,112 @@
+//! Enrolment: an agent exchanges a one-time token for being known.
+
+use taffrail_api::agent_protocol::{EnrolReply, EnrolRequest, enrolment_to_sign};
+use taffrail_api::report::MAX_NAME;
+use taffrail_apps::ClusterId;
+use tonic::Status;
+
+use super::authority::AgentKey;
+use super::{Agents, lock};
+use crate::store::{AgentRecord, TokenHash};
+
+impl Agents {
+    /// Enrols an agent, and returns its certificate.
+    ///
+    /// # Errors
+    /// As the protocol documents them for `Enrol`.
+    pub(super) async fn enrol(&self, request: EnrolRequest) -> Result<EnrolReply, Status> {
+        let EnrolRequest { token, public_key, cluster, name, version, proof } = request;
+        let key = AgentKey::read(&public_key).ok_or_else(|| {
+            Status::invalid_argument("the public key of the agent is not an ECDSA key on P-256")
+        })?;
+        for (what, text) in [("identity of the cluster", &cluster), ("version", &version)] {
+            if !is_fit(text) {
+                return Err(Status::invalid_argument(format!(
+                    "the {what} is empty, too long, or not plain text"
+                )));
+            }
+        }
+        if !key.has_signed(&enrolment_to_sign(&token, &cluster), &proof) {
+            return Err(Status::unauthenticated("the proof was not signed with the agent's key"));
+        }
+        let refused = || {
+            Status::unauthenticated(
+                "the enrolment token is unknown, used or expired; create another one: taffrail hub token create --agent",
+            )
+        };
+        let hash = TokenHash::of(&token);
+        let now = self.index.clock().time().now;
+        let found = self.store.enrolment(hash).await.map_err(unavailable)?;
+        let found = found.filter(|found| found.used.is_none() && now < found.expires).ok_or_else(refused)?;
+        let _enrolling = self.enrolling.lock().await;
+        let cluster = ClusterId(cluster);
+        let name = self.admitted(&cluster, found.cluster, name)?;
+        let (certificate, expires) = self.authority.issue(&key, &cluster.0, now).map_err(unavailable)?;
+        let agent = AgentRecord {
+            public_key,
+            cluster,
+            name: name.clone(),
+            version,
+            enrolled: now,
+            seen: now,
+            expires,
+            is_proxied: false,
+            revoked: None,
+        };
+        if !self.store.enrol(hash, agent.clone()).await.map_err(unavailable)? {
+            return Err(refused());
+        }
+        lock(&self.known).insert(agent.key(), agent);
+        Ok(EnrolReply { certificate, name, pins: self.told_pins() })
+    }
+
+    /// Returns the name under which the hub will list the cluster: the `named` one of the token, else the `wanted` one.
+    ///
+    /// # Errors
+    /// If another cluster has the name, or the cluster is known and the token does not name it.
+    fn admitted(&self, cluster: &ClusterId, named: Option<String>, wanted: String) -> Result<String, Status> {
+        let is_named = named.is_some();
+        let name = named.unwrap_or(wanted);
+        if !is_fit(&name) {
+            return Err(Status::invalid_argument(
+                "the name of the cluster is empty, too long, or not plain text",
+            ));
+        }
+        let identities = self.index.identities();
+        let agents = lock(&self.known);
+        let of_agents = agents.values().filter(|agent| agent.revoked.is_none());
+        let all = || {
+            let followed = identities.iter().map(|(name, id)| (name.as_str(), id));
+            followed.chain(of_agents.clone().map(|agent| (agent.name.as_str(), &agent.cluster)))
+        };
+        if all().any(|(known, id)| known == name && id != cluster) {
+            return Err(Status::already_exists(format!(
+                "another cluster is listed as '{name}'; choose another name: taffrail agent --name NAME"
+            )));
+        }
+        let known: Vec<&str> = all().filter(|(_, id)| *id == cluster).map(|(known, _)| known).collect();
+        match known.first() {
+            None => Ok(name),
+            Some(_) if is_named && known.contains(&&*name) => Ok(name),
+            Some(known) => Err(Status::already_exists(format!(
+                "the hub lists this cluster as '{known}'; to let an agent report it, create a token for it: \
+                 taffrail hub token create --agent --cluster {known}"
+            ))),
+        }
+    }
+
+    /// Returns the keys by which agents recognise the hub, as messages tell them.
+    pub(super) fn told_pins(&self) -> Vec<Vec<u8>> {
+        self.pins.borrow().iter().map(|pin| pin.0.to_vec()).collect()
+    }
+}
+
+/// Returns true for a text that can be a name or an identity.
+fn is_fit(text: &str) -> bool {
+    !text.trim().is_empty() && text.len() <= MAX_NAME && !text.chars().any(char::is_control)
+}
+
+/// The status for an agent that can try again later.
+fn unavailable(error: impl std::error::Error) -> Status {
+    Status::unavailable(format!("the hub cannot do this now: {error}"))
+}

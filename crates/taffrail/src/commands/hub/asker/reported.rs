@@ -1,0 +1,112 @@
+//! Clusters that agents report, in the answers about clusters that the hub follows itself.
+
+use std::collections::{BTreeSet, HashMap};
+
+use jiff::Timestamp;
+use taffrail_api::question::{AskedFleet, FleetProblem};
+use taffrail_api::{AppRow, ClusterRow, ErrorRow};
+use taffrail_apps::{App, AppError, AppList, Objects, Scope, ScopeError, Snapshot};
+use taffrail_hub::ReportedCluster;
+use taffrail_object::ObjectKey;
+use taffrail_observe::FleetSnapshot;
+use taffrail_status::ActiveRules;
+
+/// The reason why the objects of a cluster that an agent reports are unobserved.
+const OF_AGENT: &str = "an agent reports the cluster, and the hub does not read it";
+
+/// The clusters that the hub does not follow itself, as agents report them.
+#[derive(Default)]
+pub(super) struct ReportedClusters {
+    snapshots: Vec<Snapshot>,
+    apps: Vec<App>,
+    errors: Vec<AppError>,
+    clusters: HashMap<String, ClusterRow>,
+    rows: HashMap<RowId, AppRow>,
+}
+
+/// What tells the row of an app in a cluster from all others: the home, the cluster, and the name.
+type RowId = (String, String, taffrail_api::AppName);
+
+fn id(row: &AppRow) -> RowId {
+    (row.home.clone(), row.cluster.clone(), row.app_name())
+}
+
+impl ReportedClusters {
+    pub(super) fn new(reported: Vec<ReportedCluster>) -> ReportedClusters {
+        let mut all = ReportedClusters::default();
+        for ReportedCluster { row, facts, errors, apps } in reported {
+            let mut snapshot = Snapshot::reported(row.name.clone(), row.freshness, OF_AGENT);
+            snapshot.set_labels(facts.labels.clone());
+            facts.version.iter().for_each(|version| snapshot.set_version(version.clone()));
+            facts.unverified.iter().for_each(|why| snapshot.set_unverified(why.clone()));
+            for ErrorRow { cluster, scope, reason, message } in errors {
+                let scope = if scope == "cluster" { Scope::Cluster } else { Scope::Input(scope) };
+                let error = ScopeError { scope, reason, message };
+                snapshot.report(error.clone());
+                all.errors.push(AppError { cluster, error });
+            }
+            all.snapshots.push(snapshot);
+            all.apps.extend(apps.iter().map(App::from));
+            all.clusters.insert(row.name.clone(), row);
+            all.rows.extend(apps.into_iter().map(|row| (id(&row), row)));
+        }
+        all
+    }
+
+    /// Puts the rows as they were reported in the place of those that were made of apps without objects.
+    pub(super) fn restore_apps(&self, rows: &mut [AppRow]) {
+        for row in rows {
+            if let Some(reported) = self.rows.get(&id(row)) {
+                row.clone_from(reported);
+            }
+        }
+    }
+
+    /// Puts the rows of clusters as they were reported in the place of those that were made of clusters without objects.
+    pub(super) fn restore_clusters(&self, rows: &mut [ClusterRow]) {
+        for row in rows {
+            if let Some(reported) = self.clusters.get(&row.name) {
+                row.clone_from(reported);
+            }
+        }
+    }
+}
+
+/// The fleet that a hub follows, and the clusters that agents report.
+pub(super) struct WholeFleet<'f> {
+    pub(super) followed: &'f FleetSnapshot,
+    pub(super) reported: &'f ReportedClusters,
+}
+
+impl AskedFleet for WholeFleet<'_> {
+    fn apps(&self, objects: &[ObjectKey]) -> AppList {
+        let mut list = self.followed.apps(objects);
+        if objects.is_empty() {
+            list.apps.extend(self.reported.apps.iter().cloned());
+            list.errors.extend(self.reported.errors.iter().cloned());
+        }
+        list
+    }
+
+    fn orphans(&self, list: &AppList, namespaces: &BTreeSet<String>) -> AppList {
+        self.followed.orphans(list, namespaces)
+    }
+
+    fn clusters(&self) -> Vec<&dyn Objects> {
+        let mut clusters = self.followed.clusters();
+        clusters.extend(self.reported.snapshots.iter().map(|snapshot| snapshot as &dyn Objects));
+        clusters
+    }
+
+    fn rules(&self) -> ActiveRules<'_> {
+        AskedFleet::rules(self.followed)
+    }
+
+    fn now(&self) -> Timestamp {
+        self.followed.now
+    }
+
+    fn problems(&self) -> Vec<FleetProblem> {
+        AskedFleet::problems(self.followed)
+    }
+}
