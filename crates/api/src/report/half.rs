@@ -69,6 +69,19 @@ impl HalfBody {
 }
 
 impl Half {
+    /// Returns about how many bytes the half takes in a message: the length of its texts, and 16 bytes for each other
+    /// field.
+    pub fn size(&self) -> usize {
+        let app = &self.app.app;
+        let body = match &self.body {
+            HalfBody::Declared(body) => body.size(),
+            HalfBody::Observed(body) => {
+                96 + sum(body.worst.as_deref(), Speaker::size) + sum(body.unmarked.as_deref(), problem_size)
+            }
+        };
+        48 + self.app.home.0.len() + app.namespace.len() + app.name.len() + body
+    }
+
     /// Returns the identity of the half: its app and its side.
     pub fn id(&self) -> HalfId {
         HalfId { app: self.app.clone(), side: self.body.side() }
@@ -108,6 +121,43 @@ pub struct DeclaredHalf {
     /// The freshness of the half as its source reports it; `None` if the half is live, or as fresh as its cluster,
     /// whose freshness then counts.
     pub not_live: Option<NotLive>,
+}
+
+impl DeclaredHalf {
+    fn size(&self) -> usize {
+        let DeclaredHalf { key, target, sync, source, labels, message, own, problems, syncs, .. } = self;
+        let revisions = [&sync.desired, &sync.attempted, &sync.applied];
+        let source_size = |source: &Arc<Source>| {
+            let Source { kind, namespace, name, url, path, reference } = &**source;
+            kind.len() + sum([namespace, name, url, path, reference].into_iter().flatten(), String::len)
+        };
+        96 + key.len()
+            + target.0.len()
+            + message.len()
+            + sum(revisions.into_iter().flatten(), String::len)
+            + sum(source, source_size)
+            + sum(labels.iter(), |(name, value)| 8 + name.len() + value.len())
+            + sum(own.as_deref(), Speaker::size)
+            + sum(problems, problem_size)
+            + sum(syncs, |sync| 48 + sync.revision.len() + sync.message.len())
+    }
+}
+
+impl Speaker {
+    fn size(&self) -> usize {
+        16 + self.rule.len() + problem_size(&self.problem)
+    }
+}
+
+fn problem_size(problem: &Problem) -> usize {
+    let Problem { state, message, object, .. } = problem;
+    let object =
+        sum(object, |key| 16 + key.group.len() + key.kind.len() + key.namespace.len() + key.name.len());
+    32 + state.len() + message.len() + object
+}
+
+fn sum<T>(items: impl IntoIterator<Item = T>, of: impl Fn(T) -> usize) -> usize {
+    items.into_iter().map(of).sum()
 }
 
 /// The state of an app's objects, as its target cluster reports it.

@@ -34,6 +34,9 @@ pub(super) const REOPEN: Duration = Duration::from_secs(5);
 /// Maximum number of halves in one report; further ones go into the next report.
 pub(super) const MAX_HALVES: usize = 256;
 
+/// The length of the texts of halves in one report, in bytes, after which further halves go into the next one.
+pub(super) const MAX_BYTES: usize = 48 * 1024;
+
 /// Maximum number of failures that are reported of a cluster; the last one then says how many are not shown.
 const MAX_ERRORS: usize = 1_000;
 
@@ -322,8 +325,9 @@ impl Stream {
         self.is_full.into_iter().zip(self.apps).any(|(is_full, apps)| is_full && apps < MAX_APPS)
     }
 
-    /// Applies the hub's acceptance of a stream with this epoch: reports all facts and halves again. Does nothing if a
-    /// stream of this or a later epoch is open.
+    /// Applies the hub's acceptance of a stream with this epoch: reports all facts again, and all halves, or if the hub
+    /// was told of halves before, their digest, so that only those are sent again which the hub does not have. Does
+    /// nothing if a stream of this or a later epoch is open.
     pub(super) fn accepted(&mut self, epoch: u64, now: Duration) {
         if matches!(self.link, StreamLink::Open(position) if position.epoch >= epoch) {
             return;
@@ -333,7 +337,11 @@ impl Stream {
         if let Some(facts) = &mut self.facts {
             (facts.told, facts.due) = (None, Some(now));
         }
-        self.begin_snapshot(u64::MAX, now);
+        let is_resumed = self.snapshot.is_none() && self.halves.values().any(|held| held.told.is_some());
+        match is_resumed {
+            true => self.digest_due = now,
+            false => self.begin_snapshot(u64::MAX, now),
+        }
     }
 
     /// Begins to send the halves in these buckets again, if `epoch` is that of the open stream and no snapshot is
@@ -446,13 +454,16 @@ impl Stream {
 
     fn part(&mut self, now: Duration) -> Option<Content> {
         let mut snapshot = self.snapshot.take()?;
-        let mut halves = Vec::new();
+        let (mut halves, mut bytes) = (Vec::new(), 0);
         while halves.len() < MAX_HALVES
+            && bytes < MAX_BYTES
             && let Some(id) = snapshot.left.pop()
         {
             let Some(held) = self.halves.get_mut(&id).filter(|held| held.is_in_snapshot) else { continue };
             held.is_in_snapshot = false;
-            halves.extend(held.tell(&id, now));
+            let half = held.tell(&id, now);
+            bytes += half.as_ref().map_or(0, Half::size);
+            halves.extend(half);
             held.told.iter().for_each(|told| self.told.toggle(told.fingerprint));
         }
         let RunningSnapshot { buckets, part, .. } = snapshot;
@@ -467,8 +478,9 @@ impl Stream {
     }
 
     fn changes(&mut self, now: Duration) -> Content {
-        let (mut changed, mut gone) = (Vec::new(), Vec::new());
+        let (mut changed, mut gone, mut bytes) = (Vec::new(), Vec::new(), 0);
         while changed.len() + gone.len() < MAX_HALVES
+            && bytes < MAX_BYTES
             && let Some((due, _)) = self.due.first()
             && *due <= now
             && let Some((_, id)) = self.due.pop_first()
@@ -484,6 +496,7 @@ impl Stream {
             match held.tell(&id, now) {
                 Some(half) => {
                     self.told.toggle(half.fingerprint);
+                    bytes += half.size();
                     changed.push(half);
                 }
                 None => {

@@ -134,6 +134,12 @@ impl World {
         }
     }
 
+    /// Lets the hub end the stream, so that another one is opened.
+    fn reopen(&mut self) {
+        let reply = SourceReply::Refused { cluster: cluster("eu"), epoch: self.epoch };
+        self.streams.take(&reply, self.now);
+    }
+
     fn state(&self) -> FreshnessState {
         let now = jiff::Timestamp::from_second(1_800_000_000).unwrap();
         self.hub.freshness(self.now, now).state
@@ -373,9 +379,9 @@ fn cluster_whose_changes_wait_too_long_is_not_called_live() {
 fn what_changes_during_a_snapshot_is_told_after_it() {
     let count = MAX_HALVES * 2 + 10;
     let mut world = World::new((0..count).map(|number| (number, observed(Status::Current, 1))));
-    // The hub asks for everything, because it refused a report.
-    let (cluster, epoch) = (cluster("eu"), world.epoch);
-    world.streams.take(&SourceReply::Refused { cluster, epoch }, world.now);
+    // A hub that knows nothing asks for everything.
+    world.hub = Received::new(cluster("eu"), world.epoch);
+    world.reopen();
     world.now += COLLECTING;
     let mut parts = 0;
     while let Some(message) = world.streams.next_message(world.now) {
@@ -642,4 +648,79 @@ fn apps_of_others_leave_room_and_what_is_too_long_is_said() {
     world.set_facts(facts("eu"), Vec::new());
     world.run(COLLECTING * 2);
     assert_eq!(world.hub.errors().len(), 2);
+}
+
+#[test]
+fn a_stream_that_is_opened_again_sends_only_what_the_hub_lacks() {
+    let healths: Vec<(usize, ObservedHalf)> = (0..500).map(|it| (it, observed(Status::Current, 1))).collect();
+    let mut world = World::new(healths);
+    world.run(seconds(1));
+    // The hub forgets nothing, and neither side knows what of the last reports the other one got.
+    world.reopen();
+    let told = world.run(seconds(2));
+    let sent: Vec<&str> = told.iter().map(|(_, report)| words(&report.content)).collect();
+    assert_eq!(sent, ["cluster", "digest"]);
+    assert_eq!(world.state(), FreshnessState::Live);
+
+    world.is_lossy = true;
+    world.set(3, observed(Status::Failed, 1));
+    world.remove(7);
+    world.run(seconds(2));
+    world.is_lossy = false;
+    world.reopen();
+    let told = world.run(seconds(2));
+    let halves = |content: &Content| match content {
+        Content::Snapshot { halves, .. } => halves.len(),
+        _ => 0,
+    };
+    let resent: usize = told.iter().map(|(_, report)| halves(&report.content)).sum();
+    // Two of 64 buckets differ.
+    assert!((1..100).contains(&resent), "{resent}");
+    let held = world.held();
+    assert_eq!((held.len(), held[&id(3).app].0), (499, Status::Failed));
+
+    // A hub that knows nothing gets all.
+    world.hub = Received::new(cluster("eu"), world.epoch);
+    world.reopen();
+    world.run(seconds(2));
+    assert_eq!(world.held().len(), 499);
+    assert_eq!(world.state(), FreshnessState::Live);
+}
+
+#[test]
+fn reports_are_short_unless_one_half_is_long() {
+    let long = |text: &str| {
+        let problem = Problem {
+            axis: Axis::Health,
+            state: "Failed".to_owned(),
+            severity: ProblemSeverity::Error,
+            since: None,
+            message: text.repeat(1_000).as_str().into(),
+            object: None,
+        };
+        let speaker = taffrail_api::report::Speaker {
+            status: Status::Failed,
+            rule: "builtin".to_owned(),
+            unconfirmed: false,
+            problem,
+        };
+        ObservedHalf { worst: Some(Box::new(speaker)), ..observed(Status::Failed, 1) }
+    };
+    let mut world = World::new((0..300).map(|number| (number, long("a"))));
+    world.hub = Received::new(cluster("eu"), world.epoch);
+    world.reopen();
+    let told = world.run(seconds(2));
+    (0..300).for_each(|number| world.set(number, long("b")));
+    let told = [told, world.run(seconds(6))].concat();
+    let sizes: Vec<usize> = told
+        .iter()
+        .map(|(_, report)| match &report.content {
+            Content::Snapshot { halves, .. } | Content::Changes { changed: halves, .. } => {
+                halves.iter().map(taffrail_api::report::Half::size).sum()
+            }
+            _ => 0,
+        })
+        .collect();
+    assert!(sizes.iter().all(|size| *size < 50 * 1024), "{sizes:?}");
+    assert_eq!(world.held().len(), 300);
 }
