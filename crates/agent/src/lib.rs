@@ -7,10 +7,12 @@
 //!
 //! * `identity` is the key and the certificate of an agent, and the file that keeps them.
 //! * `connect` opens a connection to a hub, through a proxy and by TLS, and decides which hub is trusted.
+//! * `answers` has questions of the hub answered from the cluster.
 //! * `link` keeps a stream open: it enrols, proves the identity, passes messages on, and dials again.
 //!
 //! The protocol is that of `crates/api/proto/taffrail/agent/v1/agent.proto`.
 
+mod answers;
 mod connect;
 mod error;
 #[allow(
@@ -24,6 +26,7 @@ mod generated;
 mod identity;
 mod link;
 
+pub use answers::{AnswerQuestions, Answering};
 pub use connect::{HubAddress, HubTrust};
 pub use error::AgentError;
 pub use identity::{Identity, IdentityFile};

@@ -1,6 +1,7 @@
 //! The stream between an agent and its hub: kept open for as long as the agent runs.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -18,6 +19,7 @@ use tonic::body::Body;
 use tonic::client::GrpcService;
 use tonic::{Code, Status, Streaming};
 
+use crate::answers::{AnswerQuestions, Answers, AnswersOfSession};
 use crate::connect::{self, ConnectError, Connection, HubAddress, HubTrust};
 use crate::error::AgentError;
 use crate::generated::agents_client::AgentsClient;
@@ -161,7 +163,8 @@ impl Agent {
     }
 
     /// Reports to the hub until that refuses the agent for good, or the channels close: passes on the `messages` of a
-    /// reporter of the cluster, and the `replies` of the hub to it. Calls `tell` with what happens.
+    /// reporter of the cluster, and the `replies` of the hub to it. Has the hub's questions answered by `answerer`; refuses
+    /// them without one. Calls `tell` with what happens.
     ///
     /// # Errors
     /// [`AgentError`] tells why the agent cannot go on. A hub that does not answer is no error: the agent tries again.
@@ -169,14 +172,16 @@ impl Agent {
         self,
         mut messages: mpsc::Receiver<SourceMessage>,
         replies: mpsc::Sender<SourceReply>,
+        answerer: Option<Arc<dyn AnswerQuestions>>,
         mut tell: impl FnMut(AgentEvent),
     ) -> Result<Infallible, AgentError> {
         let Agent { mut link, mut waits } = self;
+        let answers = Answers::new(answerer);
         loop {
             let begun = Instant::now();
             let shows_certificate = !link.has_expired();
             let ended = tokio::select! {
-                ended = link.session(&mut messages, &replies, &mut tell, shows_certificate) => ended,
+                ended = link.session(&mut messages, &replies, &answers, &mut tell, shows_certificate) => ended,
                 () = replies.closed() => return Err(AgentError::Ended),
             };
             let pause = waits.after(ended, begun.elapsed(), &mut tell)?;
@@ -366,10 +371,11 @@ impl Link {
         &mut self,
         messages: &mut mpsc::Receiver<SourceMessage>,
         replies: &mpsc::Sender<SourceReply>,
+        answers: &Answers,
         tell: &mut impl FnMut(AgentEvent),
         shows_certificate: bool,
     ) -> Ended {
-        match self.open_session(messages, replies, tell, shows_certificate).await {
+        match self.open_session(messages, replies, answers, tell, shows_certificate).await {
             Ok(never) => match never {},
             Err(ended) => ended,
         }
@@ -379,6 +385,7 @@ impl Link {
         &mut self,
         messages: &mut mpsc::Receiver<SourceMessage>,
         replies: &mpsc::Sender<SourceReply>,
+        answers: &Answers,
         tell: &mut impl FnMut(AgentEvent),
         shows_certificate: bool,
     ) -> Result<Infallible, Ended> {
@@ -395,8 +402,9 @@ impl Link {
         while messages.try_recv().is_ok() {}
         let renewal = sleep(renewal_after(self.identity.expires));
         let cluster = self.identity.cluster.clone();
+        let mut answers = answers.session(outbox.clone());
         tokio::select! {
-            ended = self.receive(&mut inbox, replies) => Err(ended),
+            ended = self.receive(&mut inbox, replies, &mut answers) => Err(ended),
             ended = pass_on(&cluster, messages, &outbox) => Err(ended),
             () = renewal => Err(Ended::Renewing),
         }
@@ -463,6 +471,7 @@ impl Link {
         &mut self,
         inbox: &mut Streaming<HubMessage>,
         replies: &mpsc::Sender<SourceReply>,
+        answers: &mut AnswersOfSession,
     ) -> Ended {
         use hub_message::Message;
         let cluster = ClusterId(self.identity.cluster.clone());
@@ -484,6 +493,14 @@ impl Link {
                         Ok(()) => continue,
                         Err(error) => return error.into(),
                     }
+                }
+                Ok(Some(Message::Question(question))) => {
+                    answers.begin(question);
+                    continue;
+                }
+                Ok(Some(Message::Cancel(cancel))) => {
+                    answers.cancel(cancel.id);
+                    continue;
                 }
                 Ok(Some(Message::Refused(refused))) => {
                     SourceReply::Refused { cluster: cluster.clone(), epoch: refused.epoch }

@@ -175,6 +175,20 @@ pub enum AskError {
     /// The clusters did not answer in time.
     #[error("the clusters did not answer in time")]
     Late,
+    /// The agent that reports a cluster, of which the hub knows no other way to it, is not connected; holds the name of
+    /// the cluster.
+    #[error(
+        "an agent reports cluster {0}, and it is not connected: the hub knows only what it reported last"
+    )]
+    Unconnected(String),
+    /// The agent that reports a cluster did not answer as it should.
+    #[error("the agent of cluster {cluster} gave no answer: {why}")]
+    OfAgent {
+        /// The name of the cluster.
+        cluster: String,
+        /// The reason.
+        why: String,
+    },
     /// The task that reads the clusters has ended, or failed.
     #[error("cannot answer the question: the hub no longer reads its clusters")]
     Ended,

@@ -9,7 +9,8 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use taffrail_agent::{
-    Agent, AgentError, AgentEvent, AgentPauses, AgentSettings, HubAddress, HubTrust, IdentityFile,
+    Agent, AgentError, AgentEvent, AgentPauses, AgentSettings, AnswerQuestions, HubAddress, HubTrust,
+    IdentityFile,
 };
 use taffrail_api::agent_protocol::EnrolmentToken;
 use taffrail_api::report::{Content, Report, SourceMessage, SourceReply, StreamPosition};
@@ -227,6 +228,14 @@ pub(crate) struct TestAgent {
 
 impl TestAgent {
     pub(crate) fn start(settings: AgentSettings) -> TestAgent {
+        TestAgent::answering(settings, None)
+    }
+
+    /// Starts an agent whose questions `answerer` answers.
+    pub(crate) fn answering(
+        settings: AgentSettings,
+        answerer: Option<Arc<dyn AnswerQuestions>>,
+    ) -> TestAgent {
         let cluster = ClusterId(settings.cluster.clone());
         let (messages, sent) = mpsc::channel(64);
         let (outbox, replies) = mpsc::channel(64);
@@ -237,7 +246,7 @@ impl TestAgent {
                 Ok(agent) => agent,
                 Err(error) => return error,
             };
-            match agent.run(sent, outbox, told).await {
+            match agent.run(sent, outbox, answerer, told).await {
                 Ok(never) => match never {},
                 Err(error) => error,
             }

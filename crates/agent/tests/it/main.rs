@@ -6,5 +6,6 @@ mod enrolment;
 mod faults;
 mod hub;
 mod proxies;
+mod questions;
 mod reporting;
 mod rights;

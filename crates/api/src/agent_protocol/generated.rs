@@ -197,7 +197,8 @@ pub struct Answer {
     /// True for the last part.
     #[prost(bool, tag = "3")]
     pub is_last: bool,
-    /// The reason why there is no answer, for people; then the parts count for nothing.
+    /// The reason why there is no answer, as JSON: {"question": …} with an error of the question as POST /api/v1/questions
+    /// tells it, "late", or {"failed": "REASON"}; then the parts count for nothing. Empty if there is an answer.
     #[prost(string, tag = "4")]
     pub error: ::prost::alloc::string::String,
 }

@@ -16,10 +16,13 @@ mod write;
 
 use std::fmt::Write as _;
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 pub use generated::*;
 pub use read::InvalidMessage;
+
+use crate::question::QuestionError;
 
 /// The maximum length of a message that an agent sends, in bytes, unless a single half or the facts about a cluster are
 /// longer.
@@ -28,6 +31,32 @@ pub const MAX_MESSAGE: usize = 64 * 1024;
 /// The maximum length of a message that a hub or an agent accepts, in bytes. The largest half that the limits of a
 /// report allow fits.
 pub const MAX_ACCEPTED: usize = 1 << 20;
+
+/// The reason why an agent gave no answer to a question, as [`Answer::error`] holds it in JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum AnswerFault {
+    /// The question names something that the cluster does not have.
+    Question(QuestionError),
+    /// The cluster did not answer in time.
+    Late,
+    /// Another reason, for people.
+    Failed(String),
+}
+
+impl AnswerFault {
+    /// Reads the text of [`Answer::error`]; one of a later release is the reason for people.
+    pub fn read(text: &str) -> AnswerFault {
+        serde_json::from_str(text).unwrap_or_else(|_| AnswerFault::Failed(text.to_owned()))
+    }
+}
+
+/// Formats as [`AnswerFault::read`] reads it.
+impl std::fmt::Display for AnswerFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_| std::fmt::Error)?)
+    }
+}
 
 /// Returns the bytes that an agent signs to enrol: they tie the token to the cluster.
 pub fn enrolment_to_sign(token: &str, cluster: &str) -> Vec<u8> {

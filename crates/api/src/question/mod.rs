@@ -186,6 +186,27 @@ pub enum AskedClusters {
 }
 
 impl ViewQuestion {
+    /// Reads the answer to this question, as JSON.
+    ///
+    /// # Errors
+    /// If it is not the answer of this view.
+    pub fn read_answer(&self, answer: serde_json::Value) -> Result<ViewAnswer, serde_json::Error> {
+        use serde_json::from_value;
+        Ok(match self {
+            ViewQuestion::Apps(_) => ViewAnswer::Apps(from_value(answer)?),
+            ViewQuestion::Clusters(_) => ViewAnswer::Clusters(from_value(answer)?),
+            ViewQuestion::Resources(_) => ViewAnswer::Resources(from_value(answer)?),
+            ViewQuestion::App(_) => ViewAnswer::App(from_value(answer)?),
+            ViewQuestion::Tree(_) => ViewAnswer::Tree(from_value(answer)?),
+            ViewQuestion::Events(_) => ViewAnswer::Events(from_value(answer)?),
+            ViewQuestion::Trust(_) => ViewAnswer::Trust(from_value(answer)?),
+            ViewQuestion::Explain(_) => ViewAnswer::Explain(from_value(answer)?),
+            ViewQuestion::Status(_) => ViewAnswer::Status(from_value(answer)?),
+            ViewQuestion::Object(_) => ViewAnswer::Object(from_value(answer)?),
+            ViewQuestion::Overview(_) => ViewAnswer::Overview(from_value(answer)?),
+        })
+    }
+
     /// Returns true if the answer contains lines of logs, which need a right of their own.
     pub fn reads_logs(&self) -> bool {
         matches!(self, ViewQuestion::Explain(view) if view.logs)

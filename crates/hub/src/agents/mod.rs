@@ -18,6 +18,7 @@ mod enrolment;
 )]
 mod generated;
 mod pace;
+mod questions;
 mod service;
 mod session;
 
@@ -33,6 +34,7 @@ use tokio::sync::{oneshot, watch};
 
 use authority::Authority;
 pub use authority::AuthorityError;
+use questions::{Inquirer, Questions, questions};
 pub(crate) use service::{AgentService, ProvedKey};
 
 use crate::index::FleetIndex;
@@ -77,6 +79,9 @@ struct Connected {
     /// The number of its session.
     session: u64,
     key: KeyHash,
+    /// The name under which the hub lists the cluster.
+    name: String,
+    questions: Questions,
     /// Ends the session, with the reason.
     end: oneshot::Sender<End>,
 }
@@ -186,19 +191,21 @@ impl Agents {
 
     /// Notes that an agent is connected, and ends the session of an earlier one of its cluster; `None`, and nothing
     /// changes, if there is one and the agent yields to it.
-    fn connect(&self, agent: &AgentRecord, yields: bool) -> Option<(u64, oneshot::Receiver<End>)> {
+    fn connect(&self, agent: &AgentRecord, yields: bool) -> Option<(u64, oneshot::Receiver<End>, Inquirer)> {
         let session = self.sessions.fetch_add(1, Ordering::Relaxed) + 1;
         let (end, ended) = oneshot::channel();
         let mut connected = lock(&self.connected);
         if yields && connected.contains_key(&agent.cluster) {
             return None;
         }
-        let earlier = connected.insert(agent.cluster.clone(), Connected { session, key: agent.key(), end });
+        let (questions, inquirer) = questions();
+        let new = Connected { session, key: agent.key(), name: agent.name.clone(), questions, end };
+        let earlier = connected.insert(agent.cluster.clone(), new);
         drop(connected);
         if let Some(earlier) = earlier {
             let _ = earlier.end.send(End::Replaced);
         }
-        Some((session, ended))
+        Some((session, ended, inquirer))
     }
 
     /// Notes that a session has ended.

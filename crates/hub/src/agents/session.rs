@@ -18,6 +18,7 @@ use tonic::{Code, Status, Streaming};
 
 use super::authority::{AgentKey, VALIDITY};
 use super::pace::Pace;
+use super::questions::Inquirer;
 use super::{AGENT, Agents, End, FORGOTTEN, SEEN, passed};
 use crate::fleet::Tells;
 use crate::store::AgentRecord;
@@ -78,7 +79,7 @@ impl Agents {
         let Some(Greeting { mut agent, yields }) = greeting.map_err(|_| late())?? else { return Ok(()) };
         let now = self.now();
         let key = AgentKey::read(&agent.public_key).ok_or_else(unknown)?;
-        let Some((number, ended)) = self.connect(&agent, yields) else {
+        let Some((number, ended, inquirer)) = self.connect(&agent, yields) else {
             return Err(Status::already_exists("another agent of this cluster is connected; this one waits"));
         };
         let _connection = Connection { agents: self, cluster: agent.cluster.clone(), number };
@@ -96,7 +97,7 @@ impl Agents {
         if outbox.send(Ok(self.welcome(&agent, certificate))).await.is_err() {
             return Ok(());
         }
-        match self.listen(agent, inbox, outbox, ended).await {
+        match self.listen(agent, inbox, outbox, ended, inquirer).await {
             Outcome::Gone => Ok(()),
             Outcome::Ended(status) => Err(status),
         }
@@ -173,6 +174,7 @@ impl Agents {
         mut inbox: Streaming<AgentMessage>,
         outbox: &Outbox,
         mut ended: oneshot::Receiver<End>,
+        inquirer: Inquirer,
     ) -> Outcome {
         let (reports, received) = mpsc::channel(WAITING);
         let (replies, mut replied) = mpsc::channel(WAITING);
@@ -198,6 +200,10 @@ impl Agents {
                     saved = Instant::now();
                     self.save(AgentRecord { seen: self.now(), ..agent.clone() }).await;
                 }
+                if let Some(agent_message::Message::Answer(answer)) = next.message {
+                    inquirer.take(answer);
+                    continue;
+                }
                 match read(next, &agent.cluster, &agent.name) {
                     Err(status) => return Outcome::Ended(status),
                     Ok(None) => {}
@@ -212,6 +218,13 @@ impl Agents {
         let answering = async {
             while let Some(reply) = replied.recv().await {
                 if outbox.send(Ok(SourceReply::into(reply))).await.is_err() {
+                    break;
+                }
+            }
+        };
+        let asking = async {
+            while let Some(question) = inquirer.next().await {
+                if outbox.send(Ok(question)).await.is_err() {
                     break;
                 }
             }
@@ -232,6 +245,7 @@ impl Agents {
             () = receiving => Outcome::Gone,
             () = answering => Outcome::Gone,
             () = telling => Outcome::Gone,
+            () = asking => Outcome::Gone,
         }
     }
 }

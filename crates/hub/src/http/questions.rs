@@ -36,7 +36,9 @@ pub(super) fn refused(error: &AskError) -> Refusal {
     match error {
         AskError::Question(error) => Refusal::question(error.clone()),
         AskError::Invalid(why) => Refusal::request(why.clone()),
-        AskError::Busy(_) | AskError::Late => Refusal::busy(&error.to_string()),
+        AskError::Busy(_) | AskError::Late | AskError::Unconnected(_) | AskError::OfAgent { .. } => {
+            Refusal::busy(&error.to_string())
+        }
         AskError::Ended => Refusal::internal(),
     }
 }

@@ -146,13 +146,22 @@ async fn follow_and_report(
     let known = HashMap::from([(member.name.clone(), ClusterId(cluster))]);
     let members = FleetMembers { members: vec![member], problems };
     let rules = RuleSource::default().with_options(Budgets::default(), source.patience(), &source.trust);
+    #[cfg(feature = "hub")]
+    let asking = super::hub::answerer(members.clone(), rules.clone(), source.trust.clone());
     let clock = BootClock::default();
     let request = WatchRequest { clock, ..watch_request(members, source, ReadQuery::default(), rules) };
     let (outbox, messages) = mpsc::channel(WAITING);
     let (replies, inbox) = mpsc::channel(WAITING);
     let reporter = Reporter::new(FleetWatcher::start(request).await, outbox, inbox).knowing(known);
+    #[cfg(feature = "hub")]
+    let (answerer, reporter) = {
+        let (asker, inquiries) = asking;
+        (Some(asker), reporter.answering(inquiries))
+    };
+    #[cfg(not(feature = "hub"))]
+    let answerer = None;
     let ended = tokio::select! {
-        ended = agent.run(messages, replies, |event| tell(console, &event)) => ended,
+        ended = agent.run(messages, replies, answerer, |event| tell(console, &event)) => ended,
         () = reporter.run() => Err(AgentError::Ended),
     };
     match ended {

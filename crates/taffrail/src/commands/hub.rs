@@ -19,6 +19,8 @@ use taffrail_hub::store::Token;
 use taffrail_observe::FleetMembers;
 
 use agents::{AgentsArguments, RevokeArguments};
+#[cfg(feature = "agent")]
+pub(crate) use asker::answerer;
 use data::{BackupArguments, DataArguments, RestoreArguments, retain};
 use process::{Answering, HubProcess, Keeping};
 pub(crate) use process::{LoopbackHub, Socket};

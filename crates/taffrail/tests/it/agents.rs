@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use super::served::Served;
 use super::{Answer, command, taffrail, watch};
 
@@ -117,13 +119,18 @@ impl AgentsHub {
         Agent { child, lines: Box::new(lines.map(Result::unwrap)) }
     }
 
-    /// Asks the hub until the answer is as `expected` says.
-    fn ask_until(&self, arguments: &[&str], expected: impl Fn(&Answer) -> bool) -> Answer {
+    /// Asks the hub.
+    fn ask(&self, arguments: &[&str]) -> Answer {
         let (token, authority) = (self.path("token"), self.path("tls.crt"));
         let by_hub = ["--hub", &self.url, "--hub-token-file", &token, "--hub-ca-file", &authority];
+        taffrail(&[arguments, &by_hub].concat(), "")
+    }
+
+    /// Asks the hub until the answer is as `expected` says.
+    fn ask_until(&self, arguments: &[&str], expected: impl Fn(&Answer) -> bool) -> Answer {
         let begun = Instant::now();
         loop {
-            let answer = taffrail(&[arguments, &by_hub].concat(), "");
+            let answer = self.ask(arguments);
             if expected(&answer) {
                 return answer;
             }
@@ -185,6 +192,50 @@ fn clusters_of_agents_are_listed_like_those_that_are_read() {
     // Filters and names work on them, too.
     let one = hub.ask_until(&["get", "apps", "--cluster", &names[0]], |answer| answer.code == 0);
     assert!(rows(&one).iter().all(|row| row.contains(&names[0])), "{}", one.stdout);
+    // The agent itself answers what a report does not hold.
+    for question in [
+        &["app", "shop", "--cluster", &names[0]][..],
+        &["tree", "shop", "--cluster", &names[0]],
+        &["explain", "shop", "--cluster", &names[0]],
+        &["events", "shop", "--cluster", &names[0]],
+        &["get", "resources", "--cluster", &names[0]],
+        &["object", &format!("{}/apps/Deployment/shop/web", names[0])],
+    ] {
+        let json = [question, &["-o", "json"]].concat();
+        let direct = served.ask(&json);
+        assert!(!direct.stdout.is_empty(), "{question:?} {}", direct.stderr);
+        let by_hub = hub.ask_until(&json, |answer| answer.code == direct.code);
+        let known = |answer: &Answer| without_times(&answer.stdout);
+        assert_eq!(known(&by_hub), known(&direct), "{question:?} {}", by_hub.stderr);
+    }
+    let several = hub.ask(&["tree", "shop"]);
+    assert_ne!(several.code, 0, "{}", several.stdout);
+    assert!(
+        several.stderr.contains("(one, two), and each agent answers about its own"),
+        "{}",
+        several.stderr
+    );
+    // Without the agent its last report is all that is known.
+    drop(agents.remove(0));
+    let gone = hub.ask_until(&["tree", "shop", "--cluster", &names[0]], |answer| answer.code != 0);
+    assert!(gone.stderr.contains("it is not connected"), "{}", gone.stderr);
+}
+
+/// Returns JSON without what depends on when and how it was read.
+fn without_times(json: &str) -> Value {
+    fn strip(value: &mut Value) {
+        match value {
+            Value::Array(items) => items.iter_mut().for_each(strip),
+            Value::Object(members) => {
+                members.retain(|name, _| !matches!(&**name, "observedAt" | "reading" | "now"));
+                members.values_mut().for_each(strip);
+            }
+            _ => {}
+        }
+    }
+    let mut value = serde_json::from_str(json).unwrap_or_else(|error| panic!("{error}: {json}"));
+    strip(&mut value);
+    value
 }
 
 #[test]

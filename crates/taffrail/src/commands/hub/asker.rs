@@ -17,6 +17,7 @@ use taffrail_apps::{
     AppError, Freshness, FreshnessState, Objects as _, ReadQuery, Scope, ScopeError, Snapshot,
 };
 use taffrail_cluster::Reason;
+use taffrail_hub::agents::Agents;
 use taffrail_hub::{
     Ask, AskError, Asking, AskingLogs, FleetIndex, LogBounds, Operate, OperationRun, UncertainWrite,
 };
@@ -30,12 +31,16 @@ use taffrail_status::Trust;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 
+#[cfg(feature = "agent")]
+pub(crate) use answerer::answerer;
 use reported::{ReportedClusters, WholeFleet};
 
 use crate::commands::explain::logs;
 use crate::commands::status::answered::{ObjectsAsked, ObjectsRead};
 use crate::rule_source::RulesWithOptions;
 
+#[cfg(feature = "agent")]
+mod answerer;
 mod log_search;
 mod operations;
 mod reported;
@@ -100,8 +105,8 @@ pub(super) struct Asker {
     #[cfg_attr(not(feature = "lua"), expect(dead_code, reason = "without Lua there are no actions"))]
     trust: Trust,
     objects_rules: RulesWithOptions,
-    /// The index that has the clusters which agents report; `None` if the hub takes no reports of agents.
-    index: Option<Arc<FleetIndex>>,
+    /// The index that has the clusters which agents report, and the agents; `None` if the hub takes no reports of agents.
+    reports: Option<(Arc<FleetIndex>, Arc<Agents>)>,
     /// The turns of questions, and the places of logs, at each cluster that was asked, by name.
     turns: Mutex<HashMap<String, ClusterTurns>>,
 }
@@ -230,18 +235,45 @@ impl Asker {
         let objects_rules = rules.clone();
         let turns = Mutex::default();
         let rules = Arc::new(rules);
-        (Asker { inquiries, members, rules, trust, objects_rules, index: None, turns }, receiver)
+        (Asker { inquiries, members, rules, trust, objects_rules, reports: None, turns }, receiver)
     }
 
-    /// Sets the index that has the clusters which agents report, which lists then have, too.
+    /// Sets the index that has the clusters which agents report, which lists then have, too, and the agents, which
+    /// answer other questions about their clusters.
     #[must_use]
-    pub(super) fn with_reports(self, index: Arc<FleetIndex>) -> Asker {
-        Asker { index: Some(index), ..self }
+    pub(super) fn with_reports(self, index: Arc<FleetIndex>, agents: Arc<Agents>) -> Asker {
+        Asker { reports: Some((index, agents)), ..self }
+    }
+
+    /// Has the agent answer that reports the only cluster that the question of a view is about; `None` if the question is
+    /// about others, too, or about clusters that the hub follows itself.
+    async fn passed<V: View + Send + Sync + 'static>(
+        &self,
+        view: &V,
+        question: &ViewQuestion,
+        deadline: Deadline,
+    ) -> Result<Option<ViewAnswer>, AskError> {
+        let (Some((_, agents)), Some(reported)) = (&self.reports, self.reported()) else { return Ok(None) };
+        let view = view.clone();
+        let names = self.ask_followed(move |fleet| {
+            reported.only(&view, &WholeFleet { followed: fleet, reported: &reported })
+        });
+        match &*names.await? {
+            [] => Ok(None),
+            [name] => {
+                let patience = deadline.0.saturating_duration_since(Instant::now());
+                agents.ask(name, question, patience).await.map(Some)
+            }
+            several => Err(AskError::Invalid(format!(
+                "the question is about several clusters that agents report ({}), and each agent answers about its own: name one of them",
+                several.join(", ")
+            ))),
+        }
     }
 
     /// Returns the clusters that agents report and the hub does not follow itself; `None` if there are none.
     fn reported(&self) -> Option<ReportedClusters> {
-        let view = self.index.as_ref()?.view();
+        let view = self.reports.as_ref()?.0.view();
         let members = self.members.borrow();
         let followed: HashSet<&str> = members.members.iter().map(|member| &*member.name).collect();
         let reported = view.reported(|name| !followed.contains(name));
@@ -557,18 +589,36 @@ impl Ask for Asker {
                     };
                     self.list(view, deadline, restore).await.map(ViewAnswer::Clusters)
                 }
-                ViewQuestion::Resources(view) => match view.orphaned_in() {
+                ViewQuestion::Resources(ref view) => match view.orphaned_in() {
                     Some(namespaces) if namespaces.is_empty() => {
                         let why = "a hub lists the objects that no app declares only in given namespaces: add -n or --in-namespace";
                         Err(AskError::Invalid(why.to_owned()))
                     }
-                    _ => self.answer(view, deadline).await.map(ViewAnswer::Resources),
+                    _ => match self.passed(view, &question, deadline).await? {
+                        Some(passed) => Ok(passed),
+                        None => self.answer(view.clone(), deadline).await.map(ViewAnswer::Resources),
+                    },
                 },
-                ViewQuestion::App(view) => self.answer(view, deadline).await.map(ViewAnswer::App),
-                ViewQuestion::Tree(view) => self.answer(view, deadline).await.map(ViewAnswer::Tree),
-                ViewQuestion::Events(view) => self.answer(view, deadline).await.map(ViewAnswer::Events),
-                ViewQuestion::Trust(view) => self.answer(view, deadline).await.map(ViewAnswer::Trust),
-                ViewQuestion::Explain(view) => self.explain(view, deadline).await.map(ViewAnswer::Explain),
+                ViewQuestion::App(ref view) => match self.passed(view, &question, deadline).await? {
+                    Some(passed) => Ok(passed),
+                    None => self.answer(view.clone(), deadline).await.map(ViewAnswer::App),
+                },
+                ViewQuestion::Tree(ref view) => match self.passed(view, &question, deadline).await? {
+                    Some(passed) => Ok(passed),
+                    None => self.answer(view.clone(), deadline).await.map(ViewAnswer::Tree),
+                },
+                ViewQuestion::Events(ref view) => match self.passed(view, &question, deadline).await? {
+                    Some(passed) => Ok(passed),
+                    None => self.answer(view.clone(), deadline).await.map(ViewAnswer::Events),
+                },
+                ViewQuestion::Trust(ref view) => match self.passed(view, &question, deadline).await? {
+                    Some(passed) => Ok(passed),
+                    None => self.answer(view.clone(), deadline).await.map(ViewAnswer::Trust),
+                },
+                ViewQuestion::Explain(ref view) => match self.passed(view, &question, deadline).await? {
+                    Some(passed) => Ok(passed),
+                    None => self.explain(view.clone(), deadline).await.map(ViewAnswer::Explain),
+                },
                 ViewQuestion::Overview(view) => {
                     let restore = |reported: &ReportedClusters, answer: &mut OverviewAnswer| {
                         reported.restore_apps(&mut answer.apps);
@@ -577,7 +627,10 @@ impl Ask for Asker {
                     self.list(view, deadline, restore).await.map(ViewAnswer::Overview)
                 }
                 ViewQuestion::Status(view) => self.objects(&view, deadline).await.map(ViewAnswer::Status),
-                ViewQuestion::Object(view) => self.answer(view, deadline).await.map(ViewAnswer::Object),
+                ViewQuestion::Object(ref view) => match self.passed(view, &question, deadline).await? {
+                    Some(passed) => Ok(passed),
+                    None => self.answer(view.clone(), deadline).await.map(ViewAnswer::Object),
+                },
             }
         })
     }

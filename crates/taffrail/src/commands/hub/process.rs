@@ -122,26 +122,29 @@ impl HubProcess {
             api = api.with_store(Arc::clone(store) as Arc<dyn Store>);
         }
         let mut parts = JoinSet::new();
-        let tls = match (tls, &keeping) {
+        let (tls, agents) = match (tls, &keeping) {
             (Some(tls), Some(Keeping { store, .. })) => {
                 let (tls, agents) = with_agents(tls, &index, store).await?;
                 let tls = Arc::new(tls);
                 api = api.with_agents(Arc::clone(&agents));
-                let serving = Arc::clone(&tls);
+                let (serving, fresh) = (Arc::clone(&tls), Arc::clone(&agents));
                 parts.spawn(async move {
-                    agents.keep_fresh(|| serving.pins()).await;
+                    fresh.keep_fresh(|| serving.pins()).await;
                     "the hub stopped reading its agents"
                 });
-                Some(tls)
+                (Some(tls), Some(agents))
             }
-            (tls, _) => tls.map(Arc::new),
+            (tls, _) => (tls.map(Arc::new), None),
         };
         let expected: Vec<String> = members.members.iter().map(|member| member.name.clone()).collect();
         let rules = RuleSource::default().with_options(Budgets::default(), source.patience(), &source.trust);
         let trust = source.trust.clone();
         let (found, mut followed) = FoundClusters::new(members.clone(), tools.clone(), trust);
         let (asker, inquiries) = Asker::new(followed.clone(), rules.clone(), source.trust.clone());
-        let asker = if tls.is_some() { asker.with_reports(Arc::clone(&index)) } else { asker };
+        let asker = match &agents {
+            Some(agents) => asker.with_reports(Arc::clone(&index), Arc::clone(agents)),
+            None => asker,
+        };
         let asker = Arc::new(asker);
         let api = api.with_asker(Arc::clone(&asker) as Arc<dyn Ask>);
         let api = Arc::new(api.with_operator(asker));

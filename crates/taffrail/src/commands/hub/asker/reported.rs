@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use jiff::Timestamp;
-use taffrail_api::question::{AskedFleet, FleetProblem};
+use taffrail_api::question::{AskedClusters, AskedFleet, FleetProblem, View};
 use taffrail_api::{AppRow, ClusterRow, ErrorRow};
 use taffrail_apps::{App, AppError, AppList, Objects, Scope, ScopeError, Snapshot};
 use taffrail_hub::ReportedCluster;
@@ -51,6 +51,24 @@ impl ReportedClusters {
             all.rows.extend(apps.into_iter().map(|row| (id(&row), row)));
         }
         all
+    }
+
+    /// Returns the names of the clusters that the question `view` is about, if agents report all of them; empty if the
+    /// question is about others, too, names none, or has no answer.
+    pub(super) fn only(&self, view: &impl View, fleet: &WholeFleet<'_>) -> Vec<String> {
+        let named: BTreeSet<String> =
+            view.clone().clusters_mut().into_iter().map(|name| name.clone()).collect();
+        let names = match named.is_empty() {
+            false => named,
+            true => match view.extent(fleet) {
+                Ok(AskedClusters::Clusters(names)) => names,
+                Ok(AskedClusters::All) | Err(_) => BTreeSet::new(),
+            },
+        };
+        match names.iter().all(|name| self.clusters.contains_key(name)) {
+            true => names.into_iter().collect(),
+            false => Vec::new(),
+        }
     }
 
     /// Puts the rows as they were reported in the place of those that were made of apps without objects.
