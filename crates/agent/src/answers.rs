@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use taffrail_api::agent_protocol::{AgentMessage, Answer, AnswerFault, MAX_MESSAGE, Question, agent_message};
@@ -30,11 +31,16 @@ pub trait AnswerQuestions: Send + Sync {
 }
 
 /// The way in which an agent answers.
-pub(crate) struct Answers(Option<Arc<dyn AnswerQuestions>>);
+pub(crate) struct Answers {
+    answerer: Option<Arc<dyn AnswerQuestions>>,
+    /// True once it is known that the cluster at the address is that of the agent.
+    is_allowed: Arc<AtomicBool>,
+}
 
 /// The answers of one session that are under way; the work for them ends when this is dropped.
 pub(crate) struct AnswersOfSession {
     answerer: Option<Arc<dyn AnswerQuestions>>,
+    is_allowed: Arc<AtomicBool>,
     outbox: mpsc::Sender<AgentMessage>,
     tasks: JoinSet<()>,
     running: HashMap<u64, AbortHandle>,
@@ -42,12 +48,18 @@ pub(crate) struct AnswersOfSession {
 
 impl Answers {
     pub(crate) fn new(answerer: Option<Arc<dyn AnswerQuestions>>) -> Answers {
-        Answers(answerer)
+        Answers { answerer, is_allowed: Arc::default() }
+    }
+
+    /// Allows answers, now that the cluster has told who it is.
+    pub(crate) fn allow(&self) {
+        self.is_allowed.store(true, Ordering::Release);
     }
 
     /// Begins a session, whose answers go to `outbox`.
     pub(crate) fn session(&self, outbox: mpsc::Sender<AgentMessage>) -> AnswersOfSession {
-        AnswersOfSession { answerer: self.0.clone(), outbox, tasks: JoinSet::new(), running: HashMap::new() }
+        let (answerer, is_allowed) = (self.answerer.clone(), Arc::clone(&self.is_allowed));
+        AnswersOfSession { answerer, is_allowed, outbox, tasks: JoinSet::new(), running: HashMap::new() }
     }
 }
 
@@ -58,12 +70,19 @@ impl AnswersOfSession {
         self.running.retain(|_, task| !task.is_finished());
         let Question { id, question, patience_millis } = question;
         let is_room = self.running.len() < MAX_AT_ONCE;
-        let (answerer, outbox) = (self.answerer.clone().filter(|_| is_room), self.outbox.clone());
+        let is_allowed = self.is_allowed.load(Ordering::Acquire);
+        let (answerer, outbox) =
+            (self.answerer.clone().filter(|_| is_room && is_allowed), self.outbox.clone());
         let task = self.tasks.spawn(async move {
             let patience = Duration::from_millis(patience_millis.into());
             let answered = match answerer {
-                None if is_room => Err(AnswerFault::Failed("the agent answers no questions".to_owned())),
-                None => Err(AnswerFault::Failed("the agent answers other questions".to_owned())),
+                None if !is_room => {
+                    Err(AnswerFault::Failed("the agent answers as many other questions as it may".to_owned()))
+                }
+                None if !is_allowed => {
+                    Err(AnswerFault::Failed("the agent has not read its cluster yet".to_owned()))
+                }
+                None => Err(AnswerFault::Failed("the agent answers no questions".to_owned())),
                 Some(answerer) => answerer.answer(question, patience).await,
             };
             let answered = answered.and_then(|answer| match answer.len() > MAX_ANSWER {

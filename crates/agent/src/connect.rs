@@ -166,6 +166,14 @@ async fn dial(address: &HubAddress, proxies: &EnvironmentProxies) -> Result<TcpS
     connector.set_keepalive(Some(Duration::from_secs(60)));
     let stream = match proxies.proxy_of(&uri) {
         None => connector.call(uri).await?,
+        // Others would get the password of the proxy in clear.
+        Some(proxy) if proxy.scheme_str() != Some("http") => {
+            let scheme = proxy.scheme_str().unwrap_or_default();
+            return Err(format!(
+                "an agent goes through proxies at http URLs alone, and HTTPS_PROXY has one at {scheme}"
+            )
+            .into());
+        }
         Some(proxy) => {
             let shown = format!("{}:{}", proxy.host().unwrap_or_default(), proxy.port_u16().unwrap_or(80));
             let connected = tunnel(&proxy, connector).call(uri).await;
@@ -308,6 +316,6 @@ impl ServerCertVerifier for HubVerifier {
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the server shows none of the certificates by which the agent recognises its hub: it is another server, or a proxy \
-     ends TLS (--proxy-ca FILE)"
+     ends TLS (--proxy-ca-file FILE)"
 )]
 struct NotPinned;

@@ -7,10 +7,10 @@ use std::time::Duration;
 use hyper::body::Incoming;
 use jiff::Timestamp;
 use taffrail_api::agent_protocol::{
-    AgentMessage, EnrolRequest, EnrolmentToken, Hello, HubMessage, KeyHash, MAX_ACCEPTED, Proof, Welcome,
-    agent_message, challenge_to_sign, enrolment_to_sign, hub_message,
+    AgentMessage, Ended as EndedMessage, EnrolRequest, EnrolmentToken, Hello, HubMessage, KeyHash,
+    MAX_ACCEPTED, Proof, REFUSED, Welcome, agent_message, challenge_to_sign, enrolment_to_sign, hub_message,
 };
-use taffrail_api::report::{SourceMessage, SourceReply};
+use taffrail_api::report::{Content, SourceMessage, SourceReply};
 use taffrail_apps::ClusterId;
 use taffrail_cluster::EnvironmentProxies;
 use tokio::sync::mpsc;
@@ -145,7 +145,21 @@ impl Agent {
             }
         };
         let mut waits = Backoff::new(settings.pauses);
-        let mut link = Link { identity, yields: false, epoch: None, settings };
+        let has_enrolled = !identity.name.is_empty();
+        let mut link = Link { identity, yields: false, hides_certificate: false, epoch: None, settings };
+        // A token that is given beside an identity is for one that the hub does not accept any more.
+        if has_enrolled && let Some(token) = link.settings.token.clone() {
+            while let Err(ended) = link.introduce().await {
+                match ended {
+                    Ended::For(AgentError::Refused(_)) => {
+                        link.identity = Identity::generate(link.settings.cluster.clone(), token.pins)?;
+                        link.settings.file.write(&link.identity)?;
+                        break;
+                    }
+                    ended => sleep(waits.after(ended, Duration::ZERO, &mut tell)?).await,
+                }
+            }
+        }
         while link.identity.name.is_empty() {
             let Some(token) = link.settings.token.clone() else { return Err(AgentError::NotEnrolled) };
             match link.enrol(&token).await {
@@ -179,7 +193,7 @@ impl Agent {
         let answers = Answers::new(answerer);
         loop {
             let begun = Instant::now();
-            let shows_certificate = !link.has_expired();
+            let shows_certificate = !link.has_expired() && !link.hides_certificate;
             let ended = tokio::select! {
                 ended = link.session(&mut messages, &replies, &answers, &mut tell, shows_certificate) => ended,
                 () = replies.closed() => return Err(AgentError::Ended),
@@ -226,7 +240,7 @@ impl Backoff {
         }
         match ended {
             Ended::For(error) => Err(error),
-            Ended::Renewing => Ok(Duration::ZERO),
+            Ended::Renewing => Ok(jittered(self.pauses.first)),
             Ended::Replaced => {
                 let pause = jittered(self.pauses.replaced);
                 tell(AgentEvent::Waiting { pause });
@@ -280,12 +294,25 @@ impl From<AgentError> for Ended {
     }
 }
 
+/// A session that the hub has welcomed.
+struct Session {
+    /// Held: the session ends with it.
+    _connection: Connection,
+    inbox: Streaming<HubMessage>,
+    outbox: mpsc::Sender<AgentMessage>,
+    /// The channel for answers, which go after all else.
+    answering: mpsc::Sender<AgentMessage>,
+}
+
 /// The connection of an agent with its hub over time.
 struct Link {
     identity: Identity,
     settings: AgentSettings,
     /// True once another agent of the cluster has replaced this one.
     yields: bool,
+    /// True after a connection failed that showed the certificate: the hub may not accept that any more, for instance
+    /// because its authority is another one. Without it the hub says why.
+    hides_certificate: bool,
     /// The epoch of the stream that the hub accepted last and the reporter still uses.
     epoch: Option<u64>,
 }
@@ -316,8 +343,8 @@ impl Link {
 
     /// Begins a session to learn the name and to get a certificate, and ends it.
     async fn introduce(&mut self) -> Result<(), Ended> {
-        let (connection, _, _, welcome) = self.greeted(false).await?;
-        drop(connection);
+        let (session, welcome) = self.greeted(false).await?;
+        drop(session);
         self.learn(welcome.name, welcome.certificate, &welcome.pins)?;
         Ok(())
     }
@@ -338,7 +365,9 @@ impl Link {
         let answer = timeout(GREETING, client.enrol(request)).await;
         let answer =
             answer.map_err(|_| Ended::Failed("the hub did not enrol the agent in time".to_owned()))?;
+        let is_of_hub = |status: &Status| status.metadata().contains_key(REFUSED);
         let enrolled = answer.map_err(|status| match status.code() {
+            _ if !is_of_hub(&status) => Ended::Failed(told(&status)),
             Code::Unauthenticated | Code::AlreadyExists | Code::InvalidArgument | Code::PermissionDenied => {
                 Ended::For(AgentError::EnrolmentRefused(status.message().to_owned()))
             }
@@ -389,36 +418,45 @@ impl Link {
         tell: &mut impl FnMut(AgentEvent),
         shows_certificate: bool,
     ) -> Result<Infallible, Ended> {
-        let (_connection, mut inbox, outbox, welcome) = self.greeted(shows_certificate).await?;
+        let greeted = self.greeted(shows_certificate).await;
+        self.hides_certificate = shows_certificate && matches!(greeted, Err(Ended::Failed(_)));
+        let (Session { _connection, mut inbox, outbox, answering }, welcome) = greeted?;
         let Welcome { name, certificate, pins, is_proxied } = welcome;
         let is_renewed = !certificate.is_empty();
         self.learn(name.clone(), certificate, &pins)?;
-        if is_proxied && is_renewed && !self.settings.trust.is_proxy() {
-            // The next session shows the new certificate.
-            return Err(Ended::Renewing);
+        // None replaces one that is there, unless it was replaced by one again.
+        self.yields = false;
+        if is_proxied && !self.settings.trust.is_proxy() {
+            return Err(match shows_certificate {
+                // The next session shows the new certificate.
+                false if is_renewed => Ended::Renewing,
+                _ => Ended::Failed(
+                    "a proxy ends TLS between the agent and the hub: accept it with --proxy-ca-file FILE"
+                        .to_owned(),
+                ),
+            });
         }
         tell(AgentEvent::Connected { name, is_proxied });
         // What was made for an earlier session is old.
         while messages.try_recv().is_ok() {}
         let renewal = sleep(renewal_after(self.identity.expires));
         let cluster = self.identity.cluster.clone();
-        let mut answers = answers.session(outbox.clone());
+        let mut session = answers.session(answering);
+        let file = self.settings.file.clone();
         tokio::select! {
-            ended = self.receive(&mut inbox, replies, &mut answers) => Err(ended),
-            ended = pass_on(&cluster, messages, &outbox) => Err(ended),
+            ended = self.receive(&mut inbox, replies, &mut session) => Err(ended),
+            ended = pass_on(&cluster, &file, messages, answers, &outbox) => Err(ended),
             () = renewal => Err(Ended::Renewing),
         }
     }
 
     /// Opens a session, and proves the identity; returns the connection, the messages of the hub, the channel for those
     /// of the agent, and the hub's welcome.
-    async fn greeted(
-        &mut self,
-        shows_certificate: bool,
-    ) -> Result<(Connection, Streaming<HubMessage>, mpsc::Sender<AgentMessage>, Welcome), Ended> {
+    async fn greeted(&mut self, shows_certificate: bool) -> Result<(Session, Welcome), Ended> {
         let connection = self.connect(shows_certificate).await?;
         let mut client = client(&connection, &self.settings.hub)?;
         let (outbox, sent) = mpsc::channel(WAITING);
+        let (answering, answered) = mpsc::channel(WAITING);
         let hello = Hello {
             cluster: self.identity.cluster.clone(),
             public_key: self.identity.public_key()?,
@@ -427,12 +465,20 @@ impl Link {
             allows_actions: false,
         };
         send(&outbox, agent_message::Message::Hello(hello)).await?;
-        let sent = futures::stream::unfold(sent, async |mut sent| Some((sent.recv().await?, sent)));
+        let sent = futures::stream::unfold((sent, answered), async |(mut sent, mut answered)| {
+            // Long answers must not delay reports, which tell ages.
+            let message = tokio::select! {
+                biased;
+                message = sent.recv() => message?,
+                Some(message) = answered.recv() => message,
+            };
+            Some((message, (sent, answered)))
+        });
         let late = |_| Ended::Failed("the hub did not welcome the agent in time".to_owned());
         let opened = timeout(GREETING, client.session(sent)).await.map_err(late)?;
-        let mut inbox = opened.map_err(|status| self.ended_by(&status))?.into_inner();
+        let mut inbox = opened.map_err(|status| Ended::Failed(told(&status)))?.into_inner();
         let welcome = timeout(GREETING, self.greet(&mut inbox, &outbox)).await.map_err(late)??;
-        Ok((connection, inbox, outbox, welcome))
+        Ok((Session { _connection: connection, inbox, outbox, answering }, welcome))
     }
 
     /// Answers the hub's challenge, if it has one, and returns its welcome.
@@ -449,6 +495,7 @@ impl Link {
                     send(outbox, agent_message::Message::Proof(Proof { signature })).await?;
                 }
                 Some(hub_message::Message::Welcome(welcome)) => return Ok(welcome),
+                Some(hub_message::Message::Ended(ended)) => return Err(self.ended_by(&ended)),
                 _ => {}
             }
         }
@@ -462,7 +509,7 @@ impl Link {
         match inbox.message().await {
             Ok(Some(message)) => Ok(message.message),
             Ok(None) => Err(Ended::Failed("the hub ended the stream".to_owned())),
-            Err(status) => Err(self.ended_by(&status)),
+            Err(status) => Err(Ended::Failed(told(&status))),
         }
     }
 
@@ -494,6 +541,7 @@ impl Link {
                         Err(error) => return error.into(),
                     }
                 }
+                Ok(Some(Message::Ended(ended))) => return self.ended_by(&ended),
                 Ok(Some(Message::Question(question))) => {
                     answers.begin(question);
                     continue;
@@ -513,17 +561,18 @@ impl Link {
         }
     }
 
-    /// Converts the status with which the hub ended a call.
-    fn ended_by(&mut self, status: &Status) -> Ended {
-        match status.code() {
+    /// Converts the reason with which the hub ended the session. A status alone ends nothing for good, because a proxy may
+    /// have made it.
+    fn ended_by(&mut self, ended: &EndedMessage) -> Ended {
+        match Code::from_i32(ended.code) {
             Code::Aborted | Code::AlreadyExists => {
                 self.yields = true;
                 Ended::Replaced
             }
             Code::Unauthenticated | Code::PermissionDenied => {
-                AgentError::Refused(status.message().to_owned()).into()
+                AgentError::Refused(ended.reason.clone()).into()
             }
-            _ => Ended::Failed(told(status)),
+            _ => Ended::Failed(ended.reason.clone()),
         }
     }
 }
@@ -542,20 +591,36 @@ fn client(
     Ok(AgentsClient::with_origin(service, uri).max_decoding_message_size(MAX_ACCEPTED))
 }
 
-/// Passes the messages of the reporter to the hub until one of both is gone.
+/// Passes the messages of the reporter about `cluster` to the hub until one of both is gone, or another cluster answers
+/// at its address. Tells `answers` once it is this one.
 async fn pass_on(
     cluster: &str,
+    file: &IdentityFile,
     messages: &mut mpsc::Receiver<SourceMessage>,
+    answers: &Answers,
     outbox: &mpsc::Sender<AgentMessage>,
 ) -> Ended {
+    let other = |found: &str| {
+        let (enrolled, found) = (cluster.to_owned(), found.to_owned());
+        Ended::For(AgentError::OtherCluster { path: file.path().to_owned(), enrolled, found })
+    };
     loop {
         let Some(message) = messages.recv().await else { return AgentError::Ended.into() };
-        let about = match &message {
-            SourceMessage::Open(about) | SourceMessage::Close(about) => about,
-            SourceMessage::Report(report) => &report.cluster,
-        };
-        // The cluster has another identity before it was read.
-        if about.0 == cluster && outbox.send(message.into()).await.is_err() {
+        match &message {
+            // The cluster at the address has another identity, which the messages after this one name.
+            SourceMessage::Close(_) => continue,
+            SourceMessage::Open(about) if about.0 != cluster => return other(&about.0),
+            SourceMessage::Open(_) => {}
+            SourceMessage::Report(report) if report.cluster.0 != cluster => return other(&report.cluster.0),
+            SourceMessage::Report(report) => {
+                if let Content::Cluster { facts, .. } = &report.content
+                    && facts.id.as_deref() == Some(cluster)
+                {
+                    answers.allow();
+                }
+            }
+        }
+        if outbox.send(message.into()).await.is_err() {
             return Ended::Failed("the hub ended the stream".to_owned());
         }
     }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
+use taffrail_agent::AgentEvent;
 use taffrail_api::report::{Content, StreamPosition};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::hub::{LONG, TestHub};
+use crate::hub::{LONG, TestAgent, TestHub};
 use crate::reporting::{halves, report_one_app, snapshot};
 
 /// Opens a TLS connection that speaks the protocols `alpn`, without a client certificate.
@@ -101,4 +102,21 @@ async fn an_agent_that_floods_waits_for_its_turn_and_others_do_not() {
     hub.until(|view| view.fleet().pairs() == 1).await;
     assert!(!flood.is_finished());
     flood.abort();
+}
+
+#[tokio::test]
+async fn who_has_not_said_who_it_is_may_send_little() {
+    let hub = TestHub::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut long = hub.settings(folder.path(), "uid-1", &"x".repeat(20_000));
+    long.token = Some(hub.token(None, 3600).await);
+    let mut agent = TestAgent::start(long);
+    assert!(matches!(agent.event().await, AgentEvent::Disconnected { .. }));
+    // Once it has, a report may be long.
+    let folder = tempfile::tempdir().unwrap();
+    let mut agent = hub.enrolled(folder.path(), "uid-1", "eu-1").await;
+    agent.open().await;
+    let all = (0..300).flat_map(|number| halves("uid-1", "uid-1", &format!("app-{number}"))).collect();
+    agent.report(snapshot(all)).await;
+    hub.until(|view| view.fleet().pairs() == 300).await;
 }

@@ -128,6 +128,14 @@ async fn an_agent_reaches_its_hub_through_the_proxy_that_the_environment_names()
     drop(agent);
     let seen = proxy.heads.lock().unwrap().len();
     let token = Some(hub.token(None, 3600).await);
+    let mut encrypted = AgentSettings { token, ..settings("", "").await };
+    encrypted.proxies.https = format!("https://ann:s3cret@{}", proxy.address);
+    let mut agent = TestAgent::start(encrypted);
+    let AgentEvent::Disconnected { reason, .. } = agent.event().await else { panic!() };
+    assert!(reason.contains("proxies at http URLs alone"), "{reason}");
+    drop(agent);
+    assert_eq!(proxy.heads.lock().unwrap().len(), seen, "the password is not sent");
+    let token = Some(hub.token(None, 3600).await);
     let mut agent = TestAgent::start(AgentSettings { token, ..settings("ann:s3cret@", ".example").await });
     assert!(matches!(agent.event().await, AgentEvent::Disconnected { .. }));
     assert_eq!(proxy.heads.lock().unwrap().len(), seen, "NO_PROXY names the hub");
@@ -150,7 +158,7 @@ async fn an_agent_behind_a_proxy_that_ends_tls_is_known_by_its_signature_and_mar
     let trusting = AgentSettings { hub: through.hub.clone(), ..trusting };
     // Without --proxy-ca-file the proxy is another server.
     let AgentEvent::Disconnected { reason, .. } = TestAgent::start(through).event().await else { panic!() };
-    assert!(reason.contains("--proxy-ca FILE"), "{reason}");
+    assert!(reason.contains("--proxy-ca-file FILE"), "{reason}");
     let mut agent = TestAgent::start(trusting);
     assert!(agent.connected().await, "it is marked");
     report_one_app(&mut agent, "uid-1").await;

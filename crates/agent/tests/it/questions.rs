@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use taffrail_agent::{AgentSettings, AnswerQuestions, Answering};
 use taffrail_api::agent_protocol::AnswerFault;
 use taffrail_api::question::{ClustersView, QuestionError, ViewAnswer, ViewQuestion};
+use taffrail_api::report::{ClusterReport, Content};
 use taffrail_hub::AskError;
 
 use crate::hub::{LONG, TestAgent, TestHub};
@@ -55,6 +56,12 @@ async fn ask(answer: Option<Result<Vec<u8>, AnswerFault>>) -> Result<ViewAnswer,
     let mut agent = TestAgent::answering(settings, Some(answerer));
     agent.connected().await;
     let question = ViewQuestion::Clusters(ClustersView::default());
+    let early = hub.agents.ask("eu-1", &question, Duration::from_secs(2)).await;
+    assert!(matches!(early, Err(AskError::OfAgent { why, .. }) if why.contains("not read its cluster yet")));
+    agent.open().await;
+    let facts = ClusterReport { id: Some("uid-1".to_owned()), ..ClusterReport::default() };
+    agent.report(Content::Cluster { facts: Box::new(facts), errors: Vec::new() }).await;
+    hub.until(|_| hub.index.identities().contains_key("eu-1")).await;
     let answer = hub.agents.ask("eu-1", &question, Duration::from_secs(2)).await;
     // Whether it was answered or not, no work goes on for it.
     let ended = async {

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use taffrail_agent::{AgentError, AgentEvent, AgentSettings};
 use taffrail_api::agent_protocol::KeyHash;
-use taffrail_hub::store::Store as _;
+use taffrail_api::report::SourceMessage;
+use taffrail_apps::ClusterId;
+use taffrail_hub::store::{Store as _, TokenHash};
 
 use crate::hub::{TestAgent, TestHub, edit};
 use crate::reporting::report_one_app;
@@ -22,10 +24,20 @@ async fn revocation_ends_the_stream_and_the_agent() {
     let error = agent.error().await;
     assert!(matches!(&error, AgentError::Refused(reason) if reason == "the agent was revoked"), "{error:?}");
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
-    // Nor does it come back, and a new agent takes its place.
+    // Nor does it come back, but with a new token it gets another key.
     let error = TestAgent::start(hub.settings(folder.path(), "uid-1", "eu-1")).error().await;
     assert!(matches!(error, AgentError::Refused(_)), "{error:?}");
     assert_eq!(hub.store.revoke_agents("eu-1".to_owned(), jiff::Timestamp::now()).await.unwrap(), 0);
+    let token = Some(hub.token(Some("eu-1"), 3600).await);
+    let settings = AgentSettings { token, ..hub.settings(folder.path(), "uid-1", "eu-1") };
+    TestAgent::start(settings).connected().await;
+    // A token that is not needed is not used.
+    let token = hub.token(Some("eu-1"), 3600).await;
+    let settings =
+        AgentSettings { token: Some(token.clone()), ..hub.settings(folder.path(), "uid-1", "eu-1") };
+    TestAgent::start(settings).connected().await;
+    let kept = hub.store.enrolment(TokenHash::of(&token.token)).await.unwrap().unwrap();
+    assert_eq!(kept.used, None);
 }
 
 #[tokio::test]
@@ -102,7 +114,25 @@ async fn two_agents_of_one_cluster_settle() {
     first.waits().await;
     report_one_app(&mut second, "uid-1").await;
     hub.until(|view| view.fleet().pairs() == 1).await;
-    // Once the new one is gone, the old one goes on.
+    // Once the new one is gone, the old one goes on, and takes the place of nobody but another later one.
     drop(second);
     first.connected().await;
+    let mut third = TestAgent::start(hub.settings(folder.path(), "uid-1", "eu-1"));
+    third.connected().await;
+    first.waits().await;
+}
+
+#[tokio::test]
+async fn another_cluster_at_the_same_address_ends_the_agent_and_changes_nothing() {
+    let hub = TestHub::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut agent = hub.enrolled(folder.path(), "uid-1", "eu-1").await;
+    report_one_app(&mut agent, "uid-1").await;
+    hub.until(|view| view.fleet().pairs() == 1).await;
+    // As a reporter tells that the cluster has another identity now.
+    agent.send(SourceMessage::Close(ClusterId("uid-1".to_owned()))).await;
+    agent.send(SourceMessage::Open(ClusterId("uid-2".to_owned()))).await;
+    let error = agent.error().await;
+    assert!(matches!(error, AgentError::OtherCluster { .. }), "{error:?}");
+    assert_eq!(hub.index.view().fleet().pairs(), 1);
 }

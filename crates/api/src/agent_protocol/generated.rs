@@ -133,12 +133,16 @@ pub struct Welcome {
     #[prost(bool, tag = "4")]
     pub is_proxied: bool,
 }
-/// Ends the stream; the RPC then ends with the status of the same meaning.
+/// Ends the stream; the RPC then ends with the same status. Only this message ends an agent for good: a proxy may make a
+/// status of its own.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Ended {
     /// The reason, for people.
     #[prost(string, tag = "1")]
     pub reason: ::prost::alloc::string::String,
+    /// The number of the gRPC status, as Session documents it.
+    #[prost(int32, tag = "2")]
+    pub code: i32,
 }
 /// Asks to open a stream of reports about the cluster, and ends an earlier one. The hub answers with Accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -298,9 +302,9 @@ pub mod half {
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Body {
         #[prost(message, tag = "3")]
-        Declared(super::Declared),
+        Declared(::prost::alloc::boxed::Box<super::Declared>),
         #[prost(message, tag = "4")]
-        Observed(super::Observed),
+        Observed(::prost::alloc::boxed::Box<super::Observed>),
     }
 }
 #[derive(Clone, PartialEq, ::prost::Message)]

@@ -30,7 +30,13 @@ pub const MAX_MESSAGE: usize = 64 * 1024;
 
 /// The maximum length of a message that a hub or an agent accepts, in bytes. The largest half that the limits of a
 /// report allow fits.
-pub const MAX_ACCEPTED: usize = 1 << 20;
+pub const MAX_ACCEPTED: usize = 512 << 10;
+
+/// The length of the texts of the failures of a cluster in one message, in bytes; the others are only counted.
+const MAX_ERRORS: usize = 256 << 10;
+
+/// The name of the metadata that tells an error of a hub from one that a proxy made.
+pub const REFUSED: &str = "taffrail-refused";
 
 /// The reason why an agent gave no answer to a question, as [`Answer::error`] holds it in JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -67,8 +67,8 @@ fn half(half: wire::Half, cluster: &ClusterId) -> Result<Option<Half>, InvalidMe
     let wire::Half { app, fingerprint, body } = half;
     let Some(app) = app_id(app.ok_or(InvalidMessage::Missing("app"))?, cluster) else { return Ok(None) };
     let body = match body.ok_or(InvalidMessage::Missing("half"))? {
-        wire::half::Body::Declared(body) => HalfBody::Declared(Box::new(declared(body, cluster)?)),
-        wire::half::Body::Observed(body) => HalfBody::Observed(Box::new(observed(body)?)),
+        wire::half::Body::Declared(body) => HalfBody::Declared(Box::new(declared(*body, cluster)?)),
+        wire::half::Body::Observed(body) => HalfBody::Observed(Box::new(observed(*body)?)),
     };
     Ok(Some(Half { app, fingerprint, body }))
 }

@@ -296,7 +296,7 @@ fn missing_parts_and_impossible_times_are_refused() {
     );
     let sync =
         super::Sync { last_success: Some(Time { seconds: i64::MAX, nanos: 0 }), ..super::Sync::default() };
-    let body = Some(half::Body::Declared(Declared { sync: Some(sync), ..Declared::default() }));
+    let body = Some(half::Body::Declared(Box::new(Declared { sync: Some(sync), ..Declared::default() })));
     assert_eq!(
         read(super::Half { app, body, ..super::Half::default() }),
         Err(InvalidMessage::Time("last success"))

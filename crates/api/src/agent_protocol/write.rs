@@ -8,6 +8,7 @@ use taffrail_apps::{
 };
 use taffrail_status::{Status, rollup::Counts};
 
+use super::MAX_ERRORS;
 use super::generated as wire;
 use crate::report::{
     AppId, ClusterReport, Content, DeclaredHalf, Half, HalfBody, HalfId, HalfSide, NotLive, ObservedHalf,
@@ -65,8 +66,8 @@ impl From<Report> for wire::Report {
 fn half(half: Half, cluster: &ClusterId) -> wire::Half {
     let Half { app, fingerprint, body } = half;
     let body = match body {
-        HalfBody::Declared(body) => wire::half::Body::Declared(declared(*body, cluster)),
-        HalfBody::Observed(body) => wire::half::Body::Observed(observed(*body)),
+        HalfBody::Declared(body) => wire::half::Body::Declared(Box::new(declared(*body, cluster))),
+        HalfBody::Observed(body) => wire::half::Body::Observed(Box::new(observed(*body))),
     };
     wire::Half { app: Some(app_id(app, cluster)), fingerprint, body: Some(body) }
 }
@@ -234,6 +235,21 @@ fn cluster_facts(facts: ClusterReport, errors: Vec<ErrorRow>) -> wire::ClusterFa
     // The hub knows the names and the identity of the cluster by its enrolment.
     let ClusterReport { version, labels, unverified, lost, blind, not_live, reading, .. } = facts;
     let error = |ErrorRow { scope, reason, message, .. }| wire::ScopeError { scope, reason, message };
+    let (count, mut bytes) = (errors.len(), 0);
+    let mut errors: Vec<wire::ScopeError> = errors.into_iter().map(error).collect();
+    let kept = errors.iter().take_while(|error| {
+        bytes += error.scope.len() + error.reason.len() + error.message.len();
+        bytes <= MAX_ERRORS
+    });
+    let kept = kept.count();
+    errors.truncate(kept);
+    if errors.len() < count {
+        errors.push(wire::ScopeError {
+            scope: "cluster".to_owned(),
+            reason: "TooManyErrors".to_owned(),
+            message: format!("{} more failures of this cluster are not shown", count - errors.len()),
+        });
+    }
     wire::ClusterFacts {
         version,
         labels: labels.into_iter().collect(),
@@ -242,7 +258,7 @@ fn cluster_facts(facts: ClusterReport, errors: Vec<ErrorRow>) -> wire::ClusterFa
         blind,
         not_live: not_live.map(freshness),
         reading: reading.map(statistics),
-        errors: errors.into_iter().map(error).collect(),
+        errors,
     }
 }
 

@@ -190,20 +190,20 @@ impl ViewQuestion {
     ///
     /// # Errors
     /// If it is not the answer of this view.
-    pub fn read_answer(&self, answer: serde_json::Value) -> Result<ViewAnswer, serde_json::Error> {
-        use serde_json::from_value;
+    pub fn read_answer(&self, answer: &[u8]) -> Result<ViewAnswer, serde_json::Error> {
+        use serde_json::from_slice;
         Ok(match self {
-            ViewQuestion::Apps(_) => ViewAnswer::Apps(from_value(answer)?),
-            ViewQuestion::Clusters(_) => ViewAnswer::Clusters(from_value(answer)?),
-            ViewQuestion::Resources(_) => ViewAnswer::Resources(from_value(answer)?),
-            ViewQuestion::App(_) => ViewAnswer::App(from_value(answer)?),
-            ViewQuestion::Tree(_) => ViewAnswer::Tree(from_value(answer)?),
-            ViewQuestion::Events(_) => ViewAnswer::Events(from_value(answer)?),
-            ViewQuestion::Trust(_) => ViewAnswer::Trust(from_value(answer)?),
-            ViewQuestion::Explain(_) => ViewAnswer::Explain(from_value(answer)?),
-            ViewQuestion::Status(_) => ViewAnswer::Status(from_value(answer)?),
-            ViewQuestion::Object(_) => ViewAnswer::Object(from_value(answer)?),
-            ViewQuestion::Overview(_) => ViewAnswer::Overview(from_value(answer)?),
+            ViewQuestion::Apps(_) => ViewAnswer::Apps(from_slice(answer)?),
+            ViewQuestion::Clusters(_) => ViewAnswer::Clusters(from_slice(answer)?),
+            ViewQuestion::Resources(_) => ViewAnswer::Resources(from_slice(answer)?),
+            ViewQuestion::App(_) => ViewAnswer::App(from_slice(answer)?),
+            ViewQuestion::Tree(_) => ViewAnswer::Tree(from_slice(answer)?),
+            ViewQuestion::Events(_) => ViewAnswer::Events(from_slice(answer)?),
+            ViewQuestion::Trust(_) => ViewAnswer::Trust(from_slice(answer)?),
+            ViewQuestion::Explain(_) => ViewAnswer::Explain(from_slice(answer)?),
+            ViewQuestion::Status(_) => ViewAnswer::Status(from_slice(answer)?),
+            ViewQuestion::Object(_) => ViewAnswer::Object(from_slice(answer)?),
+            ViewQuestion::Overview(_) => ViewAnswer::Overview(from_slice(answer)?),
         })
     }
 

@@ -59,6 +59,14 @@ pub struct HalfId {
 }
 
 impl HalfBody {
+    /// Returns about how many bytes the contents take, as [`Half::size`] counts them.
+    pub(super) fn size(&self) -> usize {
+        match self {
+            HalfBody::Declared(body) => body.size(),
+            HalfBody::Observed(body) => body.size(),
+        }
+    }
+
     /// Returns the side of the row that these contents are of.
     pub fn side(&self) -> HalfSide {
         match self {
@@ -73,13 +81,7 @@ impl Half {
     /// field.
     pub fn size(&self) -> usize {
         let app = &self.app.app;
-        let body = match &self.body {
-            HalfBody::Declared(body) => body.size(),
-            HalfBody::Observed(body) => {
-                96 + sum(body.worst.as_deref(), Speaker::size) + sum(body.unmarked.as_deref(), problem_size)
-            }
-        };
-        48 + self.app.home.0.len() + app.namespace.len() + app.name.len() + body
+        48 + self.app.home.0.len() + app.namespace.len() + app.name.len() + self.body.size()
     }
 
     /// Returns the identity of the half: its app and its side.
@@ -123,8 +125,14 @@ pub struct DeclaredHalf {
     pub not_live: Option<NotLive>,
 }
 
+impl ObservedHalf {
+    pub(super) fn size(&self) -> usize {
+        96 + sum(self.worst.as_deref(), Speaker::size) + sum(self.unmarked.as_deref(), problem_size)
+    }
+}
+
 impl DeclaredHalf {
-    fn size(&self) -> usize {
+    pub(super) fn size(&self) -> usize {
         let DeclaredHalf { key, target, sync, source, labels, message, own, problems, syncs, .. } = self;
         let revisions = [&sync.desired, &sync.attempted, &sync.applied];
         let source_size = |source: &Arc<Source>| {

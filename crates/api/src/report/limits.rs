@@ -198,6 +198,11 @@ impl Limited for ClusterReport {
         let messages = [unverified, blind].into_iter().flatten().chain(lost);
         is_cut |= messages.fold(false, |is_cut, text| is_cut | cut_message(text));
         let Some(reading) = reading else { return is_cut };
+        for text in [&mut reading.lists, &mut reading.protocol] {
+            if text.len() > MAX_NAME {
+                is_cut |= cut_name(text.to_mut());
+            }
+        }
         is_cut |= reading.not_live.len() > MAX_LISTED;
         reading.not_live.truncate(MAX_LISTED);
         let rows = reading.not_live.iter_mut();

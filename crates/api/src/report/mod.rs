@@ -41,7 +41,7 @@ pub use liveness::{LIVE, LOST, Liveness};
 pub use mark::{HalfChange, HalfMark};
 #[doc(hidden)]
 pub use received::Guards;
-pub use received::{Consequences, KeptHalf, MAX_APPS, Received, ReportError, ToldSyncs, Vitals};
+pub use received::{Consequences, KeptHalf, MAX_APPS, MAX_BYTES, Received, ReportError, ToldSyncs, Vitals};
 
 use crate::{AppName, ErrorRow};
 

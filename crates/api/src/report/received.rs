@@ -20,6 +20,10 @@ use crate::ErrorRow;
 /// counted.
 pub const MAX_APPS: usize = 20_000;
 
+/// The greatest size of all halves that a hub keeps of one source of a cluster, in bytes by [`Half::size`]; a half for
+/// which there is no room is refused. 20,000 apps take about 20 MiB.
+pub const MAX_BYTES: usize = 64 << 20;
+
 /// The maximum number of failures that are kept of one cluster; the others are dropped.
 const MAX_ERRORS: usize = 1_000;
 
@@ -33,6 +37,11 @@ pub struct Received {
     /// True from a lost report, a snapshot part out of order, a reopened stream, a restored state or a digest that
     /// differs, until a snapshot of all halves or an equal digest.
     has_gap: bool,
+    /// True from a restored state until a snapshot of all halves: no source knows the fingerprints of restored halves, so
+    /// that a digest says nothing of them.
+    is_restored: bool,
+    /// About how many bytes the halves take, by [`Half::size`], those of a pending snapshot aside.
+    bytes: usize,
     liveness: Liveness,
     apps: HashMap<Arc<AppId>, Halves>,
     /// The number of the apps that another cluster declares.
@@ -169,6 +178,8 @@ struct Pending {
     buckets: u64,
     next: u32,
     halves: Vec<Half>,
+    /// About how many bytes they take.
+    bytes: usize,
     cut: usize,
     /// The number of halves that were refused: beyond the limit, or with too long a name.
     refused: usize,
@@ -250,6 +261,8 @@ impl Received {
             position: StreamPosition { epoch, seq: 0 },
             is_whole: false,
             has_gap: false,
+            is_restored: false,
+            bytes: 0,
             liveness: Liveness::default(),
             apps: HashMap::new(),
             guests: 0,
@@ -276,6 +289,7 @@ impl Received {
         Received {
             is_whole: true,
             has_gap: true,
+            is_restored: true,
             liveness: Liveness::restored(heard),
             facts: Arc::new(facts),
             ..Received::new(cluster, epoch)
@@ -285,7 +299,7 @@ impl Received {
     /// Adds a half that an earlier run of the hub received at the moment `received`; refuses and counts it as
     /// [`Received::take`] does.
     pub fn restore(&mut self, app: AppId, body: HalfBody, received: Duration) {
-        // No source knows its fingerprint, but each begins with a snapshot of all halves.
+        // No source knows its fingerprint: before a snapshot of all halves no digest is equal.
         let mut half = Half { app, fingerprint: 0, body };
         take_syncs(&mut half);
         self.insert(half, received);
@@ -378,7 +392,10 @@ impl Received {
                 (self.facts, self.errors, self.told) = (Arc::from(facts), Arc::from(errors), at);
             }
             Content::Digest(digest) => {
-                outcome.resend = self.buckets.differing(&digest);
+                outcome.resend = match self.is_restored {
+                    true => u64::MAX,
+                    false => self.buckets.differing(&digest),
+                };
                 // What both sides hold alike is whole, whatever was lost.
                 self.has_gap = outcome.resend != 0;
                 self.is_whole |= outcome.resend == 0;
@@ -401,7 +418,8 @@ impl Received {
     ) -> (Vec<AppId>, Vec<ToldSyncs>) {
         let mut syncs = Vec::new();
         if part == 0 {
-            self.pending = Some(Pending { buckets, next: 0, halves: Vec::new(), cut: 0, refused: 0 });
+            self.pending =
+                Some(Pending { buckets, next: 0, halves: Vec::new(), bytes: 0, cut: 0, refused: 0 });
         }
         let Some(pending) = &mut self.pending else { return (Vec::new(), syncs) };
         if pending.next != part || pending.buckets != buckets {
@@ -417,6 +435,11 @@ impl Received {
                 continue;
             }
             pending.cut += usize::from(half.body.limit());
+            if pending.bytes + half.body.size() > MAX_BYTES {
+                pending.refused += 1;
+                continue;
+            }
+            pending.bytes += half.body.size();
             syncs.extend(take_syncs(&mut half));
             pending.halves.push(half);
         }
@@ -440,7 +463,7 @@ impl Received {
             }
         }
         if buckets == u64::MAX {
-            (self.is_whole, self.has_gap) = (true, false);
+            (self.is_whole, self.has_gap, self.is_restored) = (true, false, false);
         }
         (changed, syncs)
     }
@@ -461,10 +484,17 @@ impl Received {
 
     fn remove(&mut self, id: &HalfId) {
         let Some(halves) = self.apps.get_mut(&id.app) else { return };
-        let fingerprint = match id.side {
-            HalfSide::Declared => halves.declared.take().map(|kept| kept.fingerprint),
-            HalfSide::Observed => halves.observed.take().map(|kept| kept.fingerprint),
+        let (fingerprint, size) = match id.side {
+            HalfSide::Declared => {
+                let kept = halves.declared.take();
+                (kept.as_ref().map(|kept| kept.fingerprint), kept.map_or(0, |kept| kept.body.size()))
+            }
+            HalfSide::Observed => {
+                let kept = halves.observed.take();
+                (kept.as_ref().map(|kept| kept.fingerprint), kept.map_or(0, |kept| kept.body.size()))
+            }
         };
+        self.bytes = self.bytes.saturating_sub(size);
         if halves.declared.is_none() && halves.observed.is_none() {
             self.apps.remove(&id.app);
             self.guests -= usize::from(id.app.home != self.cluster);
@@ -481,10 +511,14 @@ impl Received {
         let is_foreign = body.side() == HalfSide::Declared && is_guest;
         let alike = if is_guest { self.guests } else { self.apps.len() - self.guests };
         let is_new = !self.apps.contains_key(&app);
-        if is_foreign || !app.is_short() || (is_new && alike >= MAX_APPS) {
+        let (old, new) = (self.size_of(&app, body.side()), body.size());
+        let bytes = self.bytes.saturating_sub(old) + new;
+        if is_foreign || !app.is_short() || (is_new && alike >= MAX_APPS) || (bytes > MAX_BYTES && new > old)
+        {
             self.refused += 1;
             return Insertion::Refused;
         }
+        self.bytes = bytes;
         self.guests += usize::from(is_new && is_guest);
         let app = Arc::new(app);
         let halves = self.apps.entry(Arc::clone(&app)).or_default();
@@ -500,6 +534,14 @@ impl Received {
         };
         old.into_iter().chain([fingerprint]).for_each(|fingerprint| self.buckets.toggle(fingerprint));
         if is_equal { Insertion::Equal } else { Insertion::Different(AppId::clone(&app)) }
+    }
+
+    /// Returns about how many bytes a half takes; 0 if the source did not report it.
+    fn size_of(&self, app: &AppId, side: HalfSide) -> usize {
+        match side {
+            HalfSide::Declared => self.declared(app).map_or(0, |kept| kept.body.size()),
+            HalfSide::Observed => self.observed(app).map_or(0, |kept| kept.body.size()),
+        }
     }
 
     /// Returns the cluster that the source reports.
@@ -522,8 +564,8 @@ impl Received {
         &self.errors
     }
 
-    /// Returns the number of halves refused in the last complete snapshot and since: beyond [`MAX_APPS`] apps, declared
-    /// for another home, or with too long a name. While there are some, the digest of the source differs, so that it is
+    /// Returns the number of halves refused in the last complete snapshot and since: beyond [`MAX_APPS`] apps or
+    /// [`MAX_BYTES`], declared for another home, or with too long a name. While there are some, the digest of the source differs, so that it is
     /// not live.
     pub fn refused(&self) -> usize {
         self.refused

@@ -1,6 +1,6 @@
 //! Enrolment: an agent exchanges a one-time token for being known.
 
-use taffrail_api::agent_protocol::{EnrolReply, EnrolRequest, enrolment_to_sign};
+use taffrail_api::agent_protocol::{EnrolReply, EnrolRequest, KeyHash, enrolment_to_sign};
 use taffrail_api::report::MAX_NAME;
 use taffrail_apps::ClusterId;
 use tonic::Status;
@@ -39,6 +39,10 @@ impl Agents {
         let found = self.store.enrolment(hash).await.map_err(unavailable)?;
         let found = found.filter(|found| found.used.is_none() && now < found.expires).ok_or_else(refused)?;
         let _enrolling = self.enrolling.lock().await;
+        let is_revoked = |agent: AgentRecord| agent.revoked.is_some();
+        if self.known(KeyHash::of(&public_key)).is_some_and(is_revoked) {
+            return Err(Status::permission_denied("the agent's key was revoked; enrol with another one"));
+        }
         let cluster = ClusterId(cluster);
         let name = self.admitted(&cluster, found.cluster, name)?;
         let (certificate, expires) = self.authority.issue(&key, &cluster.0, now).map_err(unavailable)?;

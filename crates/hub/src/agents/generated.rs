@@ -9,7 +9,8 @@ pub mod agents_server {
         /// Makes the public key of an agent known, in exchange for a one-time token that `taffrail hub token create --agent`
         /// printed.
         ///
-        /// Errors: UNAUTHENTICATED for a token that is unknown, used or expired, or a wrong proof; ALREADY_EXISTS if another
+        /// Errors, each with `taffrail-refused: 1` in its metadata, so that it is told from one that a proxy made:
+        /// UNAUTHENTICATED for a token that is unknown, used or expired, or a wrong proof; ALREADY_EXISTS if another
         /// cluster has the name, or the hub knows the cluster and the token does not name it; INVALID_ARGUMENT for a key of
         /// another kind, or a name or identity that is empty or too long.
         async fn enrol(

@@ -7,6 +7,7 @@
 //!
 //! The protocol is that of `crates/api/proto/taffrail/agent/v1/agent.proto`.
 
+mod admission;
 mod authority;
 mod enrolment;
 #[allow(
@@ -31,11 +32,16 @@ use jiff::Timestamp;
 use taffrail_api::agent_protocol::KeyHash;
 use taffrail_apps::ClusterId;
 use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
+use tonic::Status;
 
+pub(crate) use admission::{Admission, AdmittedBody};
 use authority::Authority;
 pub use authority::AuthorityError;
+use pace::Pace;
 use questions::{Inquirer, Questions, questions};
 pub(crate) use service::{AgentService, ProvedKey};
+use session::revoked;
 
 use crate::index::FleetIndex;
 use crate::store::{AgentRecord, Store, StoreError};
@@ -62,6 +68,8 @@ pub struct Agents {
     /// The agents that enrolled, by their keys.
     known: Mutex<HashMap<KeyHash, AgentRecord>>,
     connected: Mutex<HashMap<ClusterId, Connected>>,
+    /// The bounds of what agents may send, which stay while they dial again.
+    paces: Mutex<HashMap<ClusterId, Arc<Mutex<Pace>>>>,
     /// The number of sessions that began.
     sessions: AtomicU64,
     /// Held while an agent enrols, so that two cannot take one name.
@@ -111,6 +119,7 @@ impl Agents {
             pins: watch::Sender::default(),
             known: Mutex::new(known),
             connected: Mutex::default(),
+            paces: Mutex::default(),
             sessions: AtomicU64::new(0),
             enrolling: tokio::sync::Mutex::default(),
         })
@@ -130,8 +139,9 @@ impl Agents {
     /// # Errors
     /// If the store cannot be written.
     pub async fn set_pins(&self, pins: Vec<KeyHash>) -> Result<(), StoreError> {
-        self.pins.send_replace(pins.clone());
-        self.store.set_pins(pins).await
+        self.store.set_pins(pins.clone()).await?;
+        self.pins.send_replace(pins);
+        Ok(())
     }
 
     /// Reads the agents of the store again every three seconds, for ever, and ends the sessions of those that were
@@ -142,9 +152,11 @@ impl Agents {
             tokio::time::sleep(FRESH).await;
             let pins = pins();
             if *self.pins.borrow() != pins {
-                // While it is not saved, commands make tokens with the former ones.
+                // If it fails, they are others the next time, too.
                 let _ = self.set_pins(pins).await;
             }
+            // An agent that enrols between the read and its use would be unknown.
+            let _enrolling = self.enrolling.lock().await;
             if let Ok(agents) = self.store.agents().await {
                 *lock(&self.known) = by_key(agents);
                 self.end_revoked();
@@ -178,34 +190,53 @@ impl Agents {
         lock(&self.connected).len()
     }
 
+    /// Returns the bound of what the agents of a cluster may send.
+    fn pace(&self, cluster: &ClusterId) -> Arc<Mutex<Pace>> {
+        let new = || Arc::new(Mutex::new(Pace::new(Instant::now())));
+        Arc::clone(lock(&self.paces).entry(cluster.clone()).or_insert_with(new))
+    }
+
     fn known(&self, key: KeyHash) -> Option<AgentRecord> {
         lock(&self.known).get(&key).cloned()
     }
 
     /// Notes and saves what is known of an agent.
     async fn save(&self, agent: AgentRecord) {
-        lock(&self.known).insert(agent.key(), agent.clone());
+        if let Some(known) = lock(&self.known).get_mut(&agent.key()) {
+            *known = AgentRecord { revoked: known.revoked, ..agent.clone() };
+        }
         // The agent stays connected; the next time it is saved tells the same.
         let _ = self.store.save_agent(agent).await;
     }
 
-    /// Notes that an agent is connected, and ends the session of an earlier one of its cluster; `None`, and nothing
-    /// changes, if there is one and the agent yields to it.
-    fn connect(&self, agent: &AgentRecord, yields: bool) -> Option<(u64, oneshot::Receiver<End>, Inquirer)> {
+    /// Notes that an agent is connected, and ends the session of an earlier one of its cluster.
+    ///
+    /// # Errors
+    /// If there is an earlier one and the agent yields to it, or the agent was revoked meanwhile; then nothing changes.
+    fn connect(
+        &self,
+        agent: &AgentRecord,
+        yields: bool,
+    ) -> Result<(u64, oneshot::Receiver<End>, Inquirer), Status> {
         let session = self.sessions.fetch_add(1, Ordering::Relaxed) + 1;
         let (end, ended) = oneshot::channel();
+        // In the order of `end_revoked`, which then sees either the revocation or the session.
+        let known = lock(&self.known);
         let mut connected = lock(&self.connected);
+        if known.get(&agent.key()).is_none_or(|known| known.revoked.is_some()) {
+            return Err(revoked());
+        }
         if yields && connected.contains_key(&agent.cluster) {
-            return None;
+            return Err(Status::already_exists("another agent of this cluster is connected; this one waits"));
         }
         let (questions, inquirer) = questions();
         let new = Connected { session, key: agent.key(), name: agent.name.clone(), questions, end };
         let earlier = connected.insert(agent.cluster.clone(), new);
-        drop(connected);
+        drop((known, connected));
         if let Some(earlier) = earlier {
             let _ = earlier.end.send(End::Replaced);
         }
-        Some((session, ended, inquirer))
+        Ok((session, ended, inquirer))
     }
 
     /// Notes that a session has ended.

@@ -1,11 +1,13 @@
 //! Questions of views that agents answer from their clusters. Nothing of them is stored.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use serde_json::Value;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use taffrail_api::agent_protocol::{Answer, AnswerFault, Cancel, HubMessage, Question, hub_message};
 use taffrail_api::question::{ViewAnswer, ViewQuestion};
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -33,7 +35,7 @@ const WRITTEN_BY_USERS: [&str; 3] = ["object", "labels", "annotations"];
 /// The way to ask a connected agent.
 #[derive(Clone)]
 pub(super) struct Questions {
-    orders: mpsc::UnboundedSender<Order>,
+    orders: mpsc::Sender<Order>,
     turns: Arc<Semaphore>,
 }
 
@@ -51,7 +53,7 @@ enum Order {
 
 /// The questions of one session, and the answers that are on their way.
 pub(super) struct Inquirer {
-    orders: tokio::sync::Mutex<mpsc::UnboundedReceiver<Order>>,
+    orders: tokio::sync::Mutex<mpsc::Receiver<Order>>,
     waiting: Mutex<HashMap<u64, Waiting>>,
 }
 
@@ -62,7 +64,7 @@ struct Waiting {
 
 /// Makes the two ends of asking an agent: that for those who ask, and that for its session.
 pub(super) fn questions() -> (Questions, Inquirer) {
-    let (orders, receiver) = mpsc::unbounded_channel();
+    let (orders, receiver) = mpsc::channel(2 * MAX_AT_ONCE);
     let turns = Arc::new(Semaphore::new(MAX_AT_ONCE));
     let inquirer = Inquirer { orders: tokio::sync::Mutex::new(receiver), waiting: Mutex::default() };
     (Questions { orders, turns }, inquirer)
@@ -89,12 +91,12 @@ impl Inquirer {
         }
     }
 
-    /// Takes a part of an answer; ignores one to a question that nobody asks. An answer that is too long fails.
-    pub(super) fn take(&self, part: Answer) {
+    /// Takes a part of an answer; returns false for one to a question that nobody asks. An answer that is too long fails.
+    pub(super) fn take(&self, part: Answer) -> bool {
         let Answer { id, part, is_last, error } = part;
         let mut waiting = lock(&self.waiting);
         let before: usize = waiting.values().map(|it| it.parts.len()).sum();
-        let Some(mut own) = waiting.remove(&id) else { return };
+        let Some(mut own) = waiting.remove(&id) else { return false };
         let answer = match error.is_empty() {
             false => Err(AnswerFault::read(&error)),
             true if own.parts.len() + part.len() > MAX_ANSWER || before + part.len() > MAX_ON_THEIR_WAY => {
@@ -104,13 +106,14 @@ impl Inquirer {
                 own.parts.extend(part);
                 if !is_last {
                     waiting.insert(id, own);
-                    return;
+                    return true;
                 }
                 Ok(std::mem::take(&mut own.parts))
             }
         };
         // One that nobody waits for any more goes with it.
         let _ = own.answer.send(answer);
+        true
     }
 }
 
@@ -122,8 +125,8 @@ struct Asked<'q> {
 
 impl Drop for Asked<'_> {
     fn drop(&mut self) {
-        // The session may have ended.
-        let _ = self.questions.orders.send(Order::Cancel(self.id));
+        // The session may have ended, or take no orders any more and end soon.
+        let _ = self.questions.orders.try_send(Order::Cancel(self.id));
     }
 }
 
@@ -151,7 +154,8 @@ impl Agents {
         let id = NUMBER.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         let asked = serde_json::to_vec(question).map_err(|error| AskError::Invalid(error.to_string()))?;
-        questions.orders.send(Order::Ask { id, question: asked, patience, answer }).map_err(|_| gone())?;
+        let order = Order::Ask { id, question: asked, patience, answer };
+        questions.orders.try_send(order).map_err(|_| AskError::Busy(name.to_owned()))?;
         let _asked = Asked { questions: &questions, id };
         let answered = timeout(patience, answered).await.map_err(|_| AskError::Late)?.map_err(|_| gone())?;
         let bytes = answered.map_err(|fault| match fault {
@@ -159,27 +163,98 @@ impl Agents {
             AnswerFault::Late => AskError::Late,
             AnswerFault::Failed(why) => AskError::OfAgent { cluster: name.to_owned(), why },
         })?;
-        let wrong = |why: String| AskError::OfAgent { cluster: name.to_owned(), why };
-        let value: Value = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
-        if let Some(other) = other_cluster(&value, name) {
-            return Err(wrong(format!("its answer is about another cluster, '{other}'")));
-        }
-        question.read_answer(value).map_err(|error| wrong(error.to_string()))
+        let (name, question) = (name.to_owned(), question.clone());
+        let read = tokio::task::spawn_blocking(move || {
+            let wrong = |why: String| AskError::OfAgent { cluster: name.clone(), why };
+            let other = other_cluster(&bytes, &name).map_err(|error| wrong(error.to_string()))?;
+            match other {
+                Some(other) => Err(wrong(format!("its answer is about another cluster, '{other}'"))),
+                None => question.read_answer(&bytes).map_err(|error| wrong(error.to_string())),
+            }
+        });
+        read.await.map_err(|_| AskError::Ended)?
     }
 }
 
-/// Returns the name of a cluster in an answer that is not `name`: an agent speaks of its own cluster alone.
-fn other_cluster<'v>(value: &'v Value, name: &str) -> Option<&'v str> {
-    match value {
-        Value::Array(items) => items.iter().find_map(|item| other_cluster(item, name)),
-        Value::Object(members) => members.iter().find_map(|(member, value)| match value {
-            Value::String(cluster) if member == "cluster" => {
-                Some(&**cluster).filter(|cluster| *cluster != name)
+/// Returns the name of a cluster in an answer, as JSON, that is not `name`: an agent speaks of its own cluster alone.
+fn other_cluster(answer: &[u8], name: &str) -> Result<Option<String>, serde_json::Error> {
+    let mut found = None;
+    let mut json = serde_json::Deserializer::from_slice(answer);
+    ClusterNames { name, found: &mut found, is_name: false }.deserialize(&mut json)?;
+    json.end()?;
+    Ok(found)
+}
+
+/// Searches a JSON value for the names of other clusters, without keeping it.
+struct ClusterNames<'n> {
+    name: &'n str,
+    found: &'n mut Option<String>,
+    /// True if the value is that of a member `cluster`.
+    is_name: bool,
+}
+
+impl ClusterNames<'_> {
+    /// Returns the search of a part of the value.
+    fn part(&mut self, is_name: bool) -> ClusterNames<'_> {
+        ClusterNames { name: self.name, found: self.found, is_name }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for ClusterNames<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
+        value.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ClusterNames<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<(), E> {
+        if self.is_name && text != self.name {
+            *self.found = Some(text.to_owned());
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut items: A) -> Result<(), A::Error> {
+        while items.next_element_seed(self.part(false))?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<(), A::Error> {
+        while let Some(member) = members.next_key::<Cow<'_, str>>()? {
+            match WRITTEN_BY_USERS.contains(&&*member) {
+                true => drop(members.next_value::<IgnoredAny>()?),
+                false => members.next_value_seed(self.part(member == "cluster"))?,
             }
-            _ if WRITTEN_BY_USERS.contains(&&**member) => None,
-            value => other_cluster(value, name),
-        }),
-        _ => None,
+        }
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
     }
 }
 
@@ -192,10 +267,14 @@ mod tests {
     #[test]
     fn an_answer_may_name_no_other_cluster_but_in_what_users_wrote() {
         let answer = json!({"items": [{"cluster": "eu", "object": {"spec": {"cluster": "us"}}}]});
-        assert_eq!(other_cluster(&answer, "eu"), None);
-        assert_eq!(other_cluster(&answer, "us"), Some("eu"));
+        let other = |answer: &serde_json::Value, name| {
+            other_cluster(&serde_json::to_vec(answer).unwrap(), name).unwrap()
+        };
+        assert_eq!(other(&answer, "eu"), None);
+        assert_eq!(other(&answer, "us").as_deref(), Some("eu"));
         let lying = json!({"items": [{"detail": {"row": {"cluster": "us"}}}]});
-        assert_eq!(other_cluster(&lying, "eu"), Some("us"));
+        assert_eq!(other(&lying, "eu").as_deref(), Some("us"));
+        assert!(other_cluster(b"{\"cluster\":", "eu").is_err());
     }
 
     #[tokio::test]
@@ -205,7 +284,7 @@ mod tests {
         for id in 0..3 {
             let (answer, answered) = oneshot::channel();
             let order = Order::Ask { id, question: Vec::new(), patience: Duration::ZERO, answer };
-            questions.orders.send(order).unwrap_or_else(|_| panic!());
+            questions.orders.try_send(order).unwrap_or_else(|_| panic!());
             inquirer.next().await.unwrap();
             answers.push(answered);
         }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use futures::Stream;
 use taffrail_api::agent_protocol::{
-    AgentMessage, EnrolReply, EnrolRequest, HubMessage, KeyHash, MAX_ACCEPTED,
+    AgentMessage, EnrolReply, EnrolRequest, HubMessage, KeyHash, MAX_ACCEPTED, REFUSED,
 };
+use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::Agents;
 use super::generated::agents_server::{Agents as Service, AgentsServer};
+use super::{Admission, Agents};
 
 /// The key that the client certificate of a connection proves; `None` without one.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +33,10 @@ impl Service for AgentService {
     type SessionStream = Pin<Box<dyn Stream<Item = Result<HubMessage, Status>> + Send>>;
 
     async fn enrol(&self, request: Request<EnrolRequest>) -> Result<Response<EnrolReply>, Status> {
-        self.0.enrol(request.into_inner()).await.map(Response::new)
+        self.0.enrol(request.into_inner()).await.map(Response::new).map_err(|mut status| {
+            status.metadata_mut().insert(REFUSED, MetadataValue::from_static("1"));
+            status
+        })
     }
 
     async fn session(
@@ -40,7 +44,9 @@ impl Service for AgentService {
         request: Request<Streaming<AgentMessage>>,
     ) -> Result<Response<Self::SessionStream>, Status> {
         let proved = request.extensions().get::<ProvedKey>().and_then(|proved| proved.0);
-        let answers = Arc::clone(&self.0).session(proved, request.into_inner());
+        let admission = request.extensions().get::<Arc<Admission>>().cloned();
+        let admission = admission.ok_or_else(|| Status::internal("the connection has no admission"))?;
+        let answers = Arc::clone(&self.0).session(proved, request.into_inner(), admission);
         Ok(Response::new(Box::pin(answers)))
     }
 }

@@ -1,10 +1,11 @@
 //! The session of one connected agent.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::Stream;
 use jiff::Timestamp;
+use prost::Message as _;
 use taffrail_api::agent_protocol::{
     AgentMessage, Challenge, Ended, Hello, HubMessage, KeyHash, Welcome, agent_message, challenge_to_sign,
     hub_message,
@@ -16,10 +17,11 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tonic::{Code, Status, Streaming};
 
+use super::admission::Admission;
 use super::authority::{AgentKey, VALIDITY};
-use super::pace::Pace;
+use super::pace::{BEGIN, Pace};
 use super::questions::Inquirer;
-use super::{AGENT, Agents, End, FORGOTTEN, SEEN, passed};
+use super::{AGENT, Agents, End, FORGOTTEN, SEEN, lock, passed};
 use crate::fleet::Tells;
 use crate::store::AgentRecord;
 
@@ -28,6 +30,9 @@ const GREETING: Duration = Duration::from_secs(10);
 
 /// The time without any message after which the hub ends a session: the cluster is lost then.
 const SILENCE: Duration = Duration::from_secs(150);
+
+/// The time in which an agent must take the reason why its session ends.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Maximum number of messages that wait in each direction.
 const WAITING: usize = 16;
@@ -50,15 +55,21 @@ impl Agents {
         self: Arc<Agents>,
         proved: Option<KeyHash>,
         inbox: Streaming<AgentMessage>,
+        admission: Arc<Admission>,
     ) -> impl Stream<Item = Result<HubMessage, Status>> + Send {
         let (outbox, messages) = mpsc::channel(WAITING);
         let task = tokio::spawn(async move {
-            if let Err(status) = self.attend(proved, inbox, &outbox).await {
-                let reason = status.message().to_owned();
-                // The reason comes as a message, too: proxies drop trailers.
-                let _ = outbox.send(Ok(message(hub_message::Message::Ended(Ended { reason })))).await;
-                let _ = outbox.send(Err(status)).await;
+            if let Err(status) = self.attend(proved, inbox, &outbox, &admission).await {
+                let ended = Ended { reason: status.message().to_owned(), code: status.code().into() };
+                // The reason comes as a message, too: proxies drop trailers. An agent that takes no messages is not
+                // waited for.
+                let telling = async {
+                    let _ = outbox.send(Ok(message(hub_message::Message::Ended(ended)))).await;
+                    let _ = outbox.send(Err(status)).await;
+                };
+                let _ = timeout(LAST_WORDS, telling).await;
             }
+            admission.close();
         });
         let session = Session { messages, task };
         futures::stream::unfold(session, async |mut session| {
@@ -73,15 +84,18 @@ impl Agents {
         proved: Option<KeyHash>,
         mut inbox: Streaming<AgentMessage>,
         outbox: &Outbox,
+        admission: &Admission,
     ) -> Result<(), Status> {
         let greeting = timeout(GREETING, self.identify(proved, &mut inbox, outbox)).await;
         let late = || Status::deadline_exceeded("the agent did not say in time who it is");
         let Some(Greeting { mut agent, yields }) = greeting.map_err(|_| late())?? else { return Ok(()) };
         let now = self.now();
         let key = AgentKey::read(&agent.public_key).ok_or_else(unknown)?;
-        let Some((number, ended, inquirer)) = self.connect(&agent, yields) else {
-            return Err(Status::already_exists("another agent of this cluster is connected; this one waits"));
-        };
+        let (number, ended, inquirer) = self.connect(&agent, yields)?;
+        admission.admit()?;
+        let pace = self.pace(&agent.cluster);
+        let wait = lock(&pace).take(Instant::now(), 0, BEGIN);
+        tokio::time::sleep(wait).await;
         let _connection = Connection { agents: self, cluster: agent.cluster.clone(), number };
         let left = passed(now, agent.expires);
         let mut certificate = String::new();
@@ -97,7 +111,7 @@ impl Agents {
         if outbox.send(Ok(self.welcome(&agent, certificate))).await.is_err() {
             return Ok(());
         }
-        match self.listen(agent, inbox, outbox, ended, inquirer).await {
+        match self.listen(agent, inbox, outbox, ended, (inquirer, pace)).await {
             Outcome::Gone => Ok(()),
             Outcome::Ended(status) => Err(status),
         }
@@ -174,13 +188,13 @@ impl Agents {
         mut inbox: Streaming<AgentMessage>,
         outbox: &Outbox,
         mut ended: oneshot::Receiver<End>,
-        inquirer: Inquirer,
+        (inquirer, pace): (Inquirer, Arc<Mutex<Pace>>),
     ) -> Outcome {
-        let (reports, received) = mpsc::channel(WAITING);
+        // Few: a report takes more memory than its message.
+        let (reports, received) = mpsc::channel(2);
         let (replies, mut replied) = mpsc::channel(WAITING);
         let receiving = self.index.receive(AGENT, Tells::ALL, received, replies);
         let applying = async {
-            let mut pace = Pace::new(Instant::now());
             let mut saved = Instant::now();
             loop {
                 let next = match timeout(SILENCE, inbox.message()).await {
@@ -195,15 +209,22 @@ impl Agents {
                     Ok(Ok(None)) => return Outcome::Gone,
                     Ok(Ok(Some(next))) => next,
                 };
-                tokio::time::sleep(pace.take(Instant::now())).await;
                 if saved.elapsed() > SEEN {
                     saved = Instant::now();
                     self.save(AgentRecord { seen: self.now(), ..agent.clone() }).await;
                 }
-                if let Some(agent_message::Message::Answer(answer)) = next.message {
-                    inquirer.take(answer);
-                    continue;
-                }
+                let next = match next.message {
+                    // Those that the hub asked for have a bound of their own, and must not delay reports.
+                    Some(agent_message::Message::Answer(answer)) => match inquirer.take(answer) {
+                        true => continue,
+                        false => AgentMessage { message: None },
+                    },
+                    message => AgentMessage { message },
+                };
+                let begins = matches!(next.message, Some(agent_message::Message::Open(_)));
+                let more = if begins { BEGIN } else { 0.0 };
+                let wait = lock(&pace).take(Instant::now(), next.encoded_len(), more);
+                tokio::time::sleep(wait).await;
                 match read(next, &agent.cluster, &agent.name) {
                     Err(status) => return Outcome::Ended(status),
                     Ok(None) => {}
@@ -311,7 +332,7 @@ fn unknown() -> Status {
     )
 }
 
-fn revoked() -> Status {
+pub(super) fn revoked() -> Status {
     Status::permission_denied("the agent was revoked")
 }
 

@@ -100,7 +100,7 @@ impl HubApi {
         HubApi { store: Some(store), ..self }
     }
 
-    /// Sets the agents that report to the hub, which [`serve`](super::serve) then serves by TLS.
+    /// Sets the agents that report to the hub, which [`serve`](super::serve()) then serves by TLS.
     #[must_use]
     pub fn with_agents(self, agents: Arc<Agents>) -> HubApi {
         HubApi { agents: Some(agents), ..self }

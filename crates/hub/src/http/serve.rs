@@ -24,7 +24,7 @@ use super::limits::Limits;
 use super::request::HubApi;
 use super::routes::router;
 use super::tls::{Accepted, Tls};
-use crate::agents::{AgentService, Agents, ProvedKey};
+use crate::agents::{Admission, AdmittedBody, AgentService, Agents, ProvedKey};
 
 /// The greatest time for which [`serve`] waits for running requests after `end` completed; then they are aborted.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
@@ -34,6 +34,12 @@ const MAX_AGENT_REQUESTS: u32 = 2;
 
 /// The bytes of one connection of an agent that wait to be read, or to be sent.
 const AGENT_WINDOW: u32 = 64 * 1024;
+
+/// The time in which an agent must have proved who it is, or enrolled.
+const INTRODUCTION: Duration = Duration::from_secs(20);
+
+/// The interval of HTTP/2 pings of a connection of an agent, and the time limit for their answers.
+const AGENT_PINGS: Duration = Duration::from_secs(30);
 
 /// Serves the API over HTTP/1 until `end` completes, and up to a second longer for running requests: by TLS with `tls`,
 /// else without on a loopback address. With `tls` also serves the agents of the hub, over HTTP/2.
@@ -102,11 +108,8 @@ pub async fn serve(
                     drop(builder.serve_connection(TokioIo::new(stream), service).await);
                 }
                 (Accepted::Agent(stream, proved), Some(agents)) => {
-                    // Agents stay, and have places of their own. One for whom there is none tries again later.
-                    if let Ok(_place) = places.try_acquire_owned() {
-                        drop(permit);
-                        serve_agent(TokioIo::new(stream), proved, agents).await;
-                    }
+                    let admission = Arc::new(Admission::new(permit.ok(), places));
+                    serve_agent(TokioIo::new(stream), proved, admission, agents).await;
                 }
                 (Accepted::Agent(..), None) => {}
             }
@@ -118,15 +121,20 @@ pub async fn serve(
     Ok(())
 }
 
-/// Serves one connection of an agent, whose client certificate proves the key `proved`, until it ends.
+/// Serves one connection of an agent, whose client certificate proves the key `proved`, until it ends, or until an agent
+/// has not proved in time who it is.
 async fn serve_agent(
     stream: impl hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
     proved: ProvedKey,
+    admission: Arc<Admission>,
     agents: Arc<Agents>,
 ) {
     let service = AgentService::server(agents);
+    let admitting = Arc::clone(&admission);
     let service = hyper::service::service_fn(move |mut request: http::Request<Incoming>| {
         request.extensions_mut().insert(proved);
+        request.extensions_mut().insert(Arc::clone(&admitting));
+        let request = request.map(|body| AdmittedBody::new(body, Arc::clone(&admitting)));
         let mut service = service.clone();
         async move { service.call(request).await }
     });
@@ -137,9 +145,27 @@ async fn serve_agent(
         .initial_stream_window_size(AGENT_WINDOW)
         .initial_connection_window_size(AGENT_WINDOW)
         .max_send_buf_size(AGENT_WINDOW as usize)
-        .max_header_list_size(8 * 1024);
-    // A connection that breaks off concerns nobody else.
-    drop(builder.serve_connection(stream, service).await);
+        .max_header_list_size(8 * 1024)
+        .keep_alive_interval(AGENT_PINGS)
+        .keep_alive_timeout(AGENT_PINGS);
+    let serving = builder.serve_connection(stream, service);
+    let unknown = async {
+        tokio::time::sleep(INTRODUCTION).await;
+        if admission.is_admitted() {
+            std::future::pending::<()>().await;
+        }
+    };
+    let closed = async {
+        admission.closed().await;
+        // What was sent last is on its way.
+        tokio::time::sleep(LAST_ANSWERS).await;
+    };
+    tokio::select! {
+        // A connection that breaks off concerns nobody else.
+        served = serving => drop(served),
+        () = unknown => {}
+        () = closed => {}
+    }
 }
 
 fn is_loopback(address: SocketAddr) -> bool {

@@ -100,7 +100,7 @@ impl Tls {
     }
 
     /// Returns the keys by which agents recognise the hub: those of the issuers of its certificate that are in the file,
-    /// or that of the certificate itself if it has none. Empty if another issuer, which the file does not have, vouches
+    /// and that of the certificate itself if it is its own issuer. Empty if another issuer, which the file does not have, vouches
     /// for it: then agents trust the authorities of their machines.
     pub fn pins(&self) -> Vec<KeyHash> {
         self.present().pins.clone()
@@ -197,13 +197,11 @@ fn present(
     Ok(Present { readers: Arc::new(readers), agents, pins })
 }
 
-/// Returns the keys of the issuers in `chain`, or of its only certificate if that is its own issuer.
+/// Returns the keys of the issuers in `chain`, and of its first certificate if that is its own issuer.
 fn pins(chain: &[CertificateDer<'_>], provider: &Arc<CryptoProvider>) -> Vec<KeyHash> {
-    match chain {
-        [own] if is_own_issuer(own, provider) => key_of(own).into_iter().collect(),
-        [_, issuers @ ..] => issuers.iter().filter_map(key_of).collect(),
-        [] => Vec::new(),
-    }
+    let [own, issuers @ ..] = chain else { return Vec::new() };
+    let own = Some(own).filter(|own| is_own_issuer(own, provider));
+    own.into_iter().chain(issuers).filter_map(key_of).collect()
 }
 
 fn is_own_issuer(certificate: &CertificateDer<'_>, provider: &Arc<CryptoProvider>) -> bool {

@@ -37,8 +37,9 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// Pause before the agent asks a cluster again for its identity.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Maximum number of messages that wait between what follows the cluster and the stream to the hub, in each direction.
-const WAITING: usize = 64;
+/// Maximum number of messages that wait between what follows the cluster and the stream to the hub, in each direction:
+/// few, because a report tells an age.
+const WAITING: usize = 2;
 
 /// The variable with the enrolment token.
 const TOKEN_VARIABLE: &str = "TAFFRAIL_ENROLMENT_TOKEN";
@@ -61,12 +62,17 @@ tries again; the hub shows the cluster as stale, then lost.
 Exit codes: 2 wrong usage; 3 it could not be started, or the hub refuses the agent; 130 Ctrl-C (SIGINT)
 ended it; 143 SIGTERM ended it.")]
 pub(crate) struct AgentArguments {
-    /// Report to the hub at this URL, such as https://hub.example.com:7655
-    #[arg(long, value_name = "URL", value_parser = HubUrl::parse)]
+    // No doc comment, in which the URL would have to be a link.
+    #[arg(
+        long,
+        value_name = "URL",
+        value_parser = HubUrl::parse,
+        help = "Report to the hub at this URL, such as https://hub.example.com:7655"
+    )]
     hub: Box<HubUrl>,
 
-    /// Read the token to enrol with from this file [default: $TAFFRAIL_ENROLMENT_TOKEN]. An agent that has enrolled does
-    /// not read it
+    /// Read the token to enrol with from this file [default: $TAFFRAIL_ENROLMENT_TOKEN]. An agent that has enrolled uses
+    /// it only if the hub refuses the agent, for instance because it was revoked
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     token_file: Option<PathBuf>,
 
@@ -119,15 +125,12 @@ async fn follow_and_report(
 ) -> Result<Exit, CommandError> {
     let file = arguments.identity_file()?;
     let saved = file.read().map_err(|error| told(&error))?;
-    let cluster = match &saved {
-        // The cluster may not answer now; who the agent is does not depend on it.
-        Some(saved) => saved.cluster.clone(),
+    let cluster = match saved {
+        // The cluster may not answer now. That it is this one is checked once it does.
+        Some(saved) => saved.cluster,
         None => identify(&member, console).await?,
     };
-    let token = match saved.filter(|saved| !saved.certificate.is_empty()) {
-        Some(_) => None,
-        None => arguments.token()?,
-    };
+    let token = arguments.token()?;
     let settings = AgentSettings {
         hub: HubAddress { host: arguments.hub.host.clone(), port: arguments.hub.port },
         trust: arguments.trust()?,

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -115,8 +116,12 @@ impl AgentsHub {
         let arguments = self.agent_arguments(served, context, data, more);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let mut child = command(&arguments).stderr(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
-        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        Agent { child, lines: Box::new(lines.map(Result::unwrap)) }
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
+        Agent { child, lines, seen: Vec::new() }
     }
 
     /// Asks the hub.
@@ -143,14 +148,23 @@ impl AgentsHub {
 /// A running agent, which ends with the test.
 struct Agent {
     child: Child,
-    lines: Box<dyn Iterator<Item = String>>,
+    /// The lines that it writes to stderr.
+    lines: mpsc::Receiver<String>,
+    seen: Vec<String>,
 }
 
 impl Agent {
     /// Waits for a line on stderr that begins with `text`.
     fn until(&mut self, text: &str) -> String {
-        let line = self.lines.by_ref().find(|line| line.starts_with(text));
-        line.unwrap_or_else(|| panic!("the agent ended without '{text}'"))
+        loop {
+            let Ok(line) = self.lines.recv_timeout(Duration::from_secs(90)) else {
+                panic!("the agent did not write '{text}', but {:#?}", self.seen);
+            };
+            self.seen.push(line.clone());
+            if line.starts_with(text) {
+                return line;
+            }
+        }
     }
 }
 

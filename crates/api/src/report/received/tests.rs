@@ -493,3 +493,61 @@ fn a_snapshot_changes_only_what_differs() {
     // The age of an observation that is not live counts from its receipt.
     assert_eq!(take(&mut hub, 3, snapshot(halves())).changed, [app(3)]);
 }
+
+#[test]
+fn no_digest_proves_restored_halves() {
+    let mut hub = Received::restored(cluster(), 0, ClusterReport::default(), None);
+    for number in 0..3 {
+        hub.restore(app(number), half(number, Status::Current, 0).body, seconds(0));
+    }
+    hub.reopen();
+    // An app went while the hub was away. The source, which tells only what changed since, has its digest without it.
+    let halves = || vec![half(0, Status::Current, 1), half(1, Status::Current, 2)];
+    let mut digest = Buckets::default();
+    halves().iter().for_each(|half| digest.toggle(half.fingerprint));
+    let asked = take(&mut hub, 1, Content::Digest(digest.clone()));
+    assert_eq!(asked.resend, u64::MAX);
+    let snapshot = Content::Snapshot { buckets: u64::MAX, part: 0, is_last: true, halves: halves() };
+    assert_eq!(take(&mut hub, 2, snapshot).changed, [app(2)]);
+    assert_eq!(take(&mut hub, 3, Content::Digest(digest)).resend, 0);
+}
+
+#[test]
+fn halves_of_one_source_take_bounded_memory() {
+    let mut hub = Received::new(cluster(), 1);
+    let long = |number: usize, letters: usize| {
+        let mut half = half(0, Status::Failed, number as u64 + 1);
+        half.app.app.name = format!("long-{number}");
+        let HalfBody::Observed(observed) = &mut half.body else { unreachable!() };
+        let problem = taffrail_apps::Problem {
+            axis: taffrail_apps::Axis::Health,
+            state: "Failed".to_owned(),
+            severity: taffrail_apps::ProblemSeverity::Error,
+            since: None,
+            message: "x".repeat(letters).as_str().into(),
+            object: None,
+        };
+        observed.unmarked = Some(Box::new(problem));
+        half
+    };
+    let all = MAX_BYTES / 4_000;
+    for (seq, first) in (1..).zip((0..all + 200).step_by(200)) {
+        let changed = (first..first + 200).map(|number| long(number, 4_000)).collect();
+        take(&mut hub, seq, Content::Changes { changed, gone: Vec::new() });
+    }
+    let kept = hub.apps().count();
+    assert!(kept > all * 8 / 10 && kept < all && hub.refused() > 0, "{kept} of {all}");
+    // What goes makes room, and what does not grow is always taken.
+    let seq = (all as u64 + 200).div_ceil(200) + 1;
+    take(&mut hub, seq, Content::Changes { changed: vec![long(0, 10)], gone: vec![long(1, 0).id()] });
+    let refused = hub.refused();
+    take(&mut hub, seq + 1, Content::Changes { changed: vec![long(all + 500, 4_000)], gone: Vec::new() });
+    assert_eq!(hub.refused(), refused);
+    // The parts of a snapshot that is not complete count, too.
+    for (part, first) in (0..).zip((0..2 * all).step_by(200)) {
+        let halves = (first..first + 200).map(|number| long(number, 4_000)).collect();
+        let content = Content::Snapshot { buckets: u64::MAX, part, is_last: first + 200 >= 2 * all, halves };
+        take(&mut hub, seq + 2 + u64::from(part), content);
+    }
+    assert!(hub.apps().count() < all && hub.refused() >= all);
+}
