@@ -34,6 +34,9 @@ const GREETING: Duration = Duration::from_secs(20);
 /// The age of a certificate from which the agent renews it, by beginning another session: two thirds of a day.
 const RENEWAL: Duration = Duration::from_secs(16 * 3600);
 
+/// The time in which the reason comes why a hub takes no more messages.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+
 /// The number of messages that wait to be sent.
 const WAITING: usize = 16;
 
@@ -444,6 +447,7 @@ impl Link {
         let mut session = answers.session(answering);
         let file = self.settings.file.clone();
         tokio::select! {
+            biased;
             ended = self.receive(&mut inbox, replies, &mut session) => Err(ended),
             ended = pass_on(&cluster, &file, messages, answers, &outbox) => Err(ended),
             () = renewal => Err(Ended::Renewing),
@@ -492,7 +496,8 @@ impl Link {
                 Some(hub_message::Message::Challenge(challenge)) => {
                     let signed = challenge_to_sign(&challenge.nonce, &self.identity.cluster);
                     let signature = self.identity.sign(&signed)?;
-                    send(outbox, agent_message::Message::Proof(Proof { signature })).await?;
+                    // If the hub takes it no more, its next message tells why.
+                    let _ = send(outbox, agent_message::Message::Proof(Proof { signature })).await;
                 }
                 Some(hub_message::Message::Welcome(welcome)) => return Ok(welcome),
                 Some(hub_message::Message::Ended(ended)) => return Err(self.ended_by(&ended)),
@@ -621,6 +626,8 @@ async fn pass_on(
             }
         }
         if outbox.send(message.into()).await.is_err() {
+            // The hub takes no more, and what it says last tells why.
+            sleep(LAST_WORDS).await;
             return Ended::Failed("the hub ended the stream".to_owned());
         }
     }
