@@ -59,7 +59,9 @@ impl Agents {
     ) -> impl Stream<Item = Result<HubMessage, Status>> + Send {
         let (outbox, messages) = mpsc::channel(WAITING);
         let task = tokio::spawn(async move {
-            if let Err(status) = self.attend(proved, inbox, &outbox, &admission).await {
+            // Held until the reason is on its way: without it the agent's stream would break before.
+            let mut inbox = inbox;
+            if let Err(status) = self.attend(proved, &mut inbox, &outbox, &admission).await {
                 let ended = Ended { reason: status.message().to_owned(), code: status.code().into() };
                 // The reason comes as a message, too: proxies drop trailers. An agent that takes no messages is not
                 // waited for.
@@ -82,21 +84,21 @@ impl Agents {
     async fn attend(
         &self,
         proved: Option<KeyHash>,
-        mut inbox: Streaming<AgentMessage>,
+        inbox: &mut Streaming<AgentMessage>,
         outbox: &Outbox,
         admission: &Admission,
     ) -> Result<(), Status> {
-        let greeting = timeout(GREETING, self.identify(proved, &mut inbox, outbox)).await;
+        let greeting = timeout(GREETING, self.identify(proved, inbox, outbox)).await;
         let late = || Status::deadline_exceeded("the agent did not say in time who it is");
         let Some(Greeting { mut agent, yields }) = greeting.map_err(|_| late())?? else { return Ok(()) };
         let now = self.now();
         let key = AgentKey::read(&agent.public_key).ok_or_else(unknown)?;
-        let (number, ended, inquirer) = self.connect(&agent, yields)?;
         admission.admit()?;
+        let (number, ended, inquirer) = self.connect(&agent, yields)?;
+        let _connection = Connection { agents: self, cluster: agent.cluster.clone(), number };
         let pace = self.pace(&agent.cluster);
         let wait = lock(&pace).take(Instant::now(), 0, BEGIN);
         tokio::time::sleep(wait).await;
-        let _connection = Connection { agents: self, cluster: agent.cluster.clone(), number };
         let left = passed(now, agent.expires);
         let mut certificate = String::new();
         // A new one from two thirds of the time on, and wherever the present one did not prove the key.
@@ -185,7 +187,7 @@ impl Agents {
     async fn listen(
         &self,
         agent: AgentRecord,
-        mut inbox: Streaming<AgentMessage>,
+        inbox: &mut Streaming<AgentMessage>,
         outbox: &Outbox,
         mut ended: oneshot::Receiver<End>,
         (inquirer, pace): (Inquirer, Arc<Mutex<Pace>>),
