@@ -118,9 +118,11 @@ fn a_changed_row_writes_little_and_rest_writes_nothing() {
         assert!(begun.elapsed() < Duration::from_secs(60), "the key has no effect");
     }
     // Only what differs is written, so a name is whole on a screen that is drawn anew.
-    while !terminal.text.contains("app-09999") {
+    for columns in [190, 191].into_iter().cycle() {
+        if terminal.text.contains("app-09999") {
+            break;
+        }
         assert!(begun.elapsed() < Duration::from_secs(60), "the last row is not reached");
-        let columns = if terminal.text.len().is_multiple_of(2) { 190 } else { 191 };
         terminal.resize(columns, 60);
         terminal.read_for(Duration::from_millis(300));
     }
