@@ -62,7 +62,8 @@ impl HubAddress {
 /// The certificates by which an agent recognises its hub.
 #[derive(Debug, Clone, Default)]
 pub enum HubTrust {
-    /// Those that the enrolment token, and later the hub, name; if these name none, those that the machine trusts.
+    /// The certificates that the enrolment token, and later the hub, name; if these name none, those that the machine
+    /// trusts.
     #[default]
     Enrolled,
     /// The given authorities alone.

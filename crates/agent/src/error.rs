@@ -60,7 +60,7 @@ pub enum AgentError {
     /// A key cannot be made or used.
     #[error("cannot make or use the key of the agent")]
     Key,
-    /// What the agent reports ended.
+    /// The task that follows the cluster has ended.
     #[error("the agent no longer follows its cluster")]
     Ended,
 }

@@ -12,7 +12,7 @@ use taffrail_api::agent_protocol::{
 };
 use taffrail_api::report::{Content, SourceMessage, SourceReply};
 use taffrail_apps::ClusterId;
-use taffrail_cluster::EnvironmentProxies;
+use taffrail_cluster::{EnvironmentProxies, chain};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 use tonic::body::Body;
@@ -197,7 +197,7 @@ impl Agent {
         loop {
             let begun = Instant::now();
             let shows_certificate = !link.has_expired() && !link.hides_certificate;
-            let ended = tokio::select! {
+            let Err(ended) = tokio::select! {
                 ended = link.session(&mut messages, &replies, &answers, &mut tell, shows_certificate) => ended,
                 () = replies.closed() => return Err(AgentError::Ended),
             };
@@ -278,16 +278,7 @@ enum Ended {
 
 impl From<ConnectError> for Ended {
     fn from(error: ConnectError) -> Ended {
-        let mut reason = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            let text = error.to_string();
-            if !reason.contains(&text) {
-                reason = format!("{reason}: {text}");
-            }
-            cause = error.source();
-        }
-        Ended::Failed(reason)
+        Ended::Failed(chain(&*error))
     }
 }
 
@@ -398,22 +389,8 @@ impl Link {
         Ok(())
     }
 
-    /// Opens a session, and passes messages on until it ends.
+    /// Opens a session, and passes messages on until it ends; never returns `Ok`.
     async fn session(
-        &mut self,
-        messages: &mut mpsc::Receiver<SourceMessage>,
-        replies: &mpsc::Sender<SourceReply>,
-        answers: &Answers,
-        tell: &mut impl FnMut(AgentEvent),
-        shows_certificate: bool,
-    ) -> Ended {
-        match self.open_session(messages, replies, answers, tell, shows_certificate).await {
-            Ok(never) => match never {},
-            Err(ended) => ended,
-        }
-    }
-
-    async fn open_session(
         &mut self,
         messages: &mut mpsc::Receiver<SourceMessage>,
         replies: &mpsc::Sender<SourceReply>,

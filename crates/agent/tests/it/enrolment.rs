@@ -1,4 +1,4 @@
-//! Who is enrolled, and who is refused.
+//! Enrolment of agents, and the reasons for which the hub refuses it.
 
 use serde_json::Value;
 use taffrail_agent::{AgentError, AgentEvent, AgentSettings};

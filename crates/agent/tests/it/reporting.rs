@@ -1,4 +1,4 @@
-//! What an agent reports is shown, and comes again after each break.
+//! Reports of agents, also after a connection broke.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -110,7 +110,7 @@ impl std::fmt::Display for KeyHash {
 
 /// A token with which one agent can enrol, and the keys by which it recognises the hub.
 ///
-/// As text, `TOKEN` or `TOKEN.PIN,PIN`: the pins are those of [`Welcome::pins`]. Without any the agent trusts the
+/// Its text is `TOKEN` or `TOKEN.PIN,PIN`: the pins are those of [`Welcome::pins`]. Without any the agent trusts the
 /// certificates that its machine trusts.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EnrolmentToken {

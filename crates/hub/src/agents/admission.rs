@@ -11,7 +11,7 @@ use http_body::{Body, Frame, SizeHint};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tonic::Status;
 
-use super::lock;
+use crate::index::lock;
 
 /// The length of all requests of a connection before it is admitted, in bytes. An enrolment fits.
 const BEFORE: usize = 16 * 1024;

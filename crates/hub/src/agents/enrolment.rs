@@ -5,15 +5,16 @@ use taffrail_api::report::MAX_NAME;
 use taffrail_apps::ClusterId;
 use tonic::Status;
 
+use super::Agents;
 use super::authority::AgentKey;
-use super::{Agents, lock};
+use crate::index::lock;
 use crate::store::{AgentRecord, TokenHash};
 
 impl Agents {
     /// Enrols an agent, and returns its certificate.
     ///
     /// # Errors
-    /// As the protocol documents them for `Enrol`.
+    /// Those that the protocol documents for `Enrol`.
     pub(super) async fn enrol(&self, request: EnrolRequest) -> Result<EnrolReply, Status> {
         let EnrolRequest { token, public_key, cluster, name, version, proof } = request;
         let key = AgentKey::read(&public_key).ok_or_else(|| {

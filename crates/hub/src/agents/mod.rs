@@ -25,7 +25,7 @@ mod session;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -43,7 +43,7 @@ use questions::{Inquirer, Questions, questions};
 pub(crate) use service::{AgentService, ProvedKey};
 use session::revoked;
 
-use crate::index::FleetIndex;
+use crate::index::{FleetIndex, lock};
 use crate::store::{AgentRecord, Store, StoreError};
 
 /// The name of the source of reports that agents are.
@@ -255,9 +255,4 @@ fn by_key(agents: Vec<AgentRecord>) -> HashMap<KeyHash, AgentRecord> {
 /// Returns the time between two moments of the wall clock; 0 if it was set back.
 fn passed(from: Timestamp, to: Timestamp) -> Duration {
     Duration::try_from(to.duration_since(from)).unwrap_or_default()
-}
-
-/// Locks a mutex. No lock is held across a wait.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -13,8 +13,9 @@ use taffrail_api::question::{ViewAnswer, ViewQuestion};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::{Agents, lock};
+use super::Agents;
 use crate::ask::AskError;
+use crate::index::lock;
 
 /// Maximum number of questions that an agent answers at one time; further ones wait.
 const MAX_AT_ONCE: usize = 32;
@@ -47,7 +48,7 @@ enum Order {
         patience: Duration,
         answer: oneshot::Sender<Result<Vec<u8>, AnswerFault>>,
     },
-    /// Nobody waits for the answer any more.
+    /// The hub waits no longer for the answer.
     Cancel(u64),
 }
 

@@ -21,8 +21,9 @@ use super::admission::Admission;
 use super::authority::{AgentKey, VALIDITY};
 use super::pace::{BEGIN, Pace};
 use super::questions::Inquirer;
-use super::{AGENT, Agents, End, FORGOTTEN, SEEN, lock, passed};
+use super::{AGENT, Agents, End, FORGOTTEN, SEEN, passed};
 use crate::fleet::Tells;
+use crate::index::lock;
 use crate::store::AgentRecord;
 
 /// The time in which an agent must say who it is, and answer a challenge.
@@ -40,7 +41,7 @@ const WAITING: usize = 16;
 /// The messages that the hub sends in one session.
 type Outbox = mpsc::Sender<Result<HubMessage, Status>>;
 
-/// What ended the session of an agent that is who it says.
+/// The end of the session of an agent that has proved who it is.
 enum Outcome {
     /// The agent ended it, or its connection broke.
     Gone,

@@ -74,9 +74,9 @@ struct Present {
 
 /// An accepted connection.
 pub(super) enum Accepted<S> {
-    /// Of a client that reads, and speaks HTTP/1.
+    /// A connection of a client that reads, and speaks HTTP/1.
     Reader(TlsStream<S>),
-    /// Of an agent, with the key that its certificate proves.
+    /// A connection of an agent, with the key that its certificate proves.
     Agent(TlsStream<S>, ProvedKey),
 }
 

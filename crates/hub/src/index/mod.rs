@@ -408,7 +408,7 @@ impl FleetIndex {
 }
 
 /// Locks a mutex, ignoring that a thread panicked while it held it: a report that panicked is refused the next time.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -548,29 +548,37 @@ impl FleetView {
     pub(crate) fn cluster_row(&self, place: Place) -> Option<ClusterRow> {
         let cluster = self.fleet.cluster(place)?;
         let source = self.named_speaker(cluster)?;
+        Some(self.row_of_cluster(source, &self.rows(cluster)))
+    }
+
+    /// Makes the rows of the apps whose objects a cluster holds.
+    fn rows(&self, cluster: &PublishedCluster) -> Vec<AppRow> {
         let pairs = cluster.pairs.pairs.iter().filter(|pair| pair.target.is_some());
-        let apps: Vec<AppRow> = pairs.map(|pair| self.row(pair)).collect();
+        pairs.map(|pair| self.row(pair)).collect()
+    }
+
+    /// Makes the row of the cluster that `source` speaks for, whose apps are `apps`.
+    fn row_of_cluster(&self, source: SpeakingSource<'_>, apps: &[AppRow]) -> ClusterRow {
         let apps: Vec<&AppRow> = apps.iter().collect();
-        Some(ClusterRow::new(&source.told.facts, &apps, source.told.errors.len(), self.freshness(source)))
+        ClusterRow::new(&source.told.facts, &apps, source.told.errors.len(), self.freshness(source))
     }
 
     /// Returns the clusters whose names `is_wanted` returns true for, with their apps, sorted by
     /// name.
     pub fn reported(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<ReportedCluster> {
         let mut found = Vec::new();
-        for (place, cluster) in self.fleet.all() {
+        for (_, cluster) in self.fleet.all() {
             let Some(source) =
                 self.named_speaker(cluster).filter(|source| is_wanted(&source.told.facts.name))
             else {
                 continue;
             };
-            let Some(row) = self.cluster_row(place) else { continue };
-            let pairs = cluster.pairs.pairs.iter().filter(|pair| pair.target.is_some());
+            let apps = self.rows(cluster);
             found.push(ReportedCluster {
-                row,
+                row: self.row_of_cluster(source, &apps),
                 facts: Arc::clone(&source.told.facts),
                 errors: source.told.errors.to_vec(),
-                apps: pairs.map(|pair| self.row(pair)).collect(),
+                apps,
             });
         }
         found.sort_by(|one, other| one.row.name.cmp(&other.row.name));

@@ -271,6 +271,21 @@ impl Asker {
         }
     }
 
+    /// Has the agent answer that reports the only cluster of a question, as [`Asker::passed`] does, else answers it as
+    /// [`Asker::answer`] does.
+    async fn answer_or_pass<V: View<Answer: Send + 'static> + Send + Sync + 'static>(
+        &self,
+        view: &V,
+        question: &ViewQuestion,
+        deadline: Deadline,
+        answered: impl FnOnce(V::Answer) -> ViewAnswer,
+    ) -> Result<ViewAnswer, AskError> {
+        match self.passed(view, question, deadline).await? {
+            Some(passed) => Ok(passed),
+            None => self.answer(view.clone(), deadline).await.map(answered),
+        }
+    }
+
     /// Returns the clusters that agents report and the hub does not follow itself; `None` if there are none.
     fn reported(&self) -> Option<ReportedClusters> {
         let view = self.reports.as_ref()?.0.view();
@@ -594,27 +609,20 @@ impl Ask for Asker {
                         let why = "a hub lists the objects that no app declares only in given namespaces: add -n or --in-namespace";
                         Err(AskError::Invalid(why.to_owned()))
                     }
-                    _ => match self.passed(view, &question, deadline).await? {
-                        Some(passed) => Ok(passed),
-                        None => self.answer(view.clone(), deadline).await.map(ViewAnswer::Resources),
-                    },
+                    _ => self.answer_or_pass(view, &question, deadline, ViewAnswer::Resources).await,
                 },
-                ViewQuestion::App(ref view) => match self.passed(view, &question, deadline).await? {
-                    Some(passed) => Ok(passed),
-                    None => self.answer(view.clone(), deadline).await.map(ViewAnswer::App),
-                },
-                ViewQuestion::Tree(ref view) => match self.passed(view, &question, deadline).await? {
-                    Some(passed) => Ok(passed),
-                    None => self.answer(view.clone(), deadline).await.map(ViewAnswer::Tree),
-                },
-                ViewQuestion::Events(ref view) => match self.passed(view, &question, deadline).await? {
-                    Some(passed) => Ok(passed),
-                    None => self.answer(view.clone(), deadline).await.map(ViewAnswer::Events),
-                },
-                ViewQuestion::Trust(ref view) => match self.passed(view, &question, deadline).await? {
-                    Some(passed) => Ok(passed),
-                    None => self.answer(view.clone(), deadline).await.map(ViewAnswer::Trust),
-                },
+                ViewQuestion::App(ref view) => {
+                    self.answer_or_pass(view, &question, deadline, ViewAnswer::App).await
+                }
+                ViewQuestion::Tree(ref view) => {
+                    self.answer_or_pass(view, &question, deadline, ViewAnswer::Tree).await
+                }
+                ViewQuestion::Events(ref view) => {
+                    self.answer_or_pass(view, &question, deadline, ViewAnswer::Events).await
+                }
+                ViewQuestion::Trust(ref view) => {
+                    self.answer_or_pass(view, &question, deadline, ViewAnswer::Trust).await
+                }
                 ViewQuestion::Explain(ref view) => match self.passed(view, &question, deadline).await? {
                     Some(passed) => Ok(passed),
                     None => self.explain(view.clone(), deadline).await.map(ViewAnswer::Explain),
@@ -627,10 +635,9 @@ impl Ask for Asker {
                     self.list(view, deadline, restore).await.map(ViewAnswer::Overview)
                 }
                 ViewQuestion::Status(view) => self.objects(&view, deadline).await.map(ViewAnswer::Status),
-                ViewQuestion::Object(ref view) => match self.passed(view, &question, deadline).await? {
-                    Some(passed) => Ok(passed),
-                    None => self.answer(view.clone(), deadline).await.map(ViewAnswer::Object),
-                },
+                ViewQuestion::Object(ref view) => {
+                    self.answer_or_pass(view, &question, deadline, ViewAnswer::Object).await
+                }
             }
         })
     }

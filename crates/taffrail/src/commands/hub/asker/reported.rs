@@ -24,7 +24,7 @@ pub(super) struct ReportedClusters {
     rows: HashMap<RowId, AppRow>,
 }
 
-/// What tells the row of an app in a cluster from all others: the home, the cluster, and the name.
+/// The home, the cluster and the name of an app, by which its row is found.
 type RowId = (String, String, taffrail_api::AppName);
 
 fn id(row: &AppRow) -> RowId {
