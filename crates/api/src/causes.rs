@@ -161,6 +161,22 @@ impl<'p, C: Copy + Eq + Hash> CauseGroups<'p, C> {
         }
     }
 
+    /// Adds the rows of `other`, as if they had been added after those of this one.
+    pub fn append(&mut self, other: CauseGroups<'p, C>) {
+        let mut places = Vec::with_capacity(other.groups.len());
+        for group in other.groups {
+            let place = self.group(group.cause.clone(), &group.message, group.object);
+            places.push(place);
+            if let Some(known) = self.groups.get_mut(place) {
+                known.append(group);
+            }
+        }
+        let here = |place: usize| places.get(place).copied();
+        self.of_text.extend(other.of_text.into_iter().filter_map(|(text, at)| Some((text, here(at)?))));
+        let silent = other.of_silence.into_iter();
+        self.of_silence.extend(silent.filter_map(|(cluster, at)| Some((cluster, here(at)?))));
+    }
+
     /// Returns the number of groups, and the entries of the first `limit`: the most severe first, and of one severity
     /// those with most rows. `name` returns the name of a cluster.
     pub fn entries<'n>(mut self, limit: usize, name: impl Fn(C) -> &'n str) -> (usize, Vec<AttentionEntry>) {
@@ -184,6 +200,17 @@ impl<'p, C: Copy + Eq + Hash> CauseGroups<'p, C> {
 }
 
 impl<C: Copy + Eq + Hash> CauseGroup<'_, C> {
+    /// Adds the rows of another group of the same cause.
+    fn append(&mut self, other: Self) {
+        self.count += other.count;
+        if self.object != other.object {
+            self.object = None;
+        }
+        append_named((&mut self.keys, &mut self.all_keys), (other.keys, other.all_keys));
+        append_named((&mut self.clusters, &mut self.all_clusters), (other.clusters, other.all_clusters));
+        self.since = [self.since, other.since].into_iter().flatten().min();
+    }
+
     fn add_cluster(&mut self, cluster: C, since: Option<Timestamp>) {
         self.since = [self.since, since].into_iter().flatten().min();
         if self.all_clusters.insert(cluster) && self.clusters.len() < MAX_NAMED {
@@ -192,11 +219,77 @@ impl<C: Copy + Eq + Hash> CauseGroup<'_, C> {
     }
 }
 
+/// Adds to the values that a group has, of which it names the first, those of another group.
+fn append_named<T: Copy + Eq + Hash>(
+    (named, all): (&mut Vec<T>, &mut HashSet<T>),
+    (others, all_others): (Vec<T>, HashSet<T>),
+) {
+    named.extend(others.into_iter().filter(|other| !all.contains(other)));
+    named.truncate(MAX_NAMED);
+    all.extend(all_others);
+}
+
 /// Returns a message with `…` in place of its cluster's name; unchanged if the name has fewer than 3 bytes.
 fn without(message: &str, name: &str) -> String {
     // A short name may be a part of other words.
     match name.len() {
         ..3 => message.to_owned(),
         _ => message.replace(name, "…"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Row {
+        problem: Problem,
+        key: String,
+        cluster: usize,
+        since: Option<Timestamp>,
+    }
+
+    impl Row {
+        fn of(number: usize) -> Row {
+            let object = ObjectKey::new("apps", "Deployment", "shop", ["web", "api"][number / 25]);
+            let problem = Problem {
+                axis: Axis::Health,
+                state: "Failed".to_owned(),
+                severity: ProblemSeverity::Error,
+                since: None,
+                message: ["no image", "no node", "no quota"][number * number % 3].into(),
+                object: Some(object),
+            };
+            let since = Timestamp::from_second(1_000 + i64::try_from(number * 37 % 50).unwrap()).ok();
+            Row { problem, key: format!("app-{}", number * 5 % 13), cluster: number / 4, since }
+        }
+    }
+
+    fn groups(rows: &[Row]) -> CauseGroups<'_, usize> {
+        let mut groups = CauseGroups::default();
+        for Row { problem, key, cluster, since } in rows {
+            let silence = || Silence { name: "", is_part: false, message: "" };
+            let place = match cluster % 5 {
+                0 => groups.silence(*cluster, FreshnessState::Lost, silence),
+                _ => groups.problem(problem, *cluster, "edge"),
+            };
+            groups.add(place, key, *cluster, problem.object.as_ref(), *since);
+        }
+        groups
+    }
+
+    #[test]
+    fn groups_of_two_parts_are_those_of_the_whole() {
+        let rows: Vec<Row> = (0..50).map(Row::of).collect();
+        let entries = |groups: CauseGroups<'_, usize>| {
+            let (total, entries) = groups.entries(10, |cluster| ["a", "b", "c", "d", "e"][cluster % 5]);
+            (total, serde_json::to_value(entries).unwrap())
+        };
+        let whole = entries(groups(&rows));
+        for split in 0..=rows.len() {
+            let mut parts = groups(&rows[..split]);
+            parts.append(groups(&rows[split..]));
+            assert_eq!(entries(parts), whole, "{split}");
+        }
     }
 }
