@@ -1,37 +1,36 @@
 //! Errors of an agent that do not end by themselves.
 
-use std::io;
+use std::error::Error;
 use std::path::PathBuf;
 
 /// The reason why an agent cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// The file with the identity of the agent cannot be read or written.
-    #[error("cannot {action} the identity of the agent in {}", path.display())]
-    File {
+    /// The identity of the agent cannot be read or written.
+    #[error("cannot {action} the identity of the agent in {place}")]
+    Kept {
         /// The action, as a verb: `read`.
         action: &'static str,
-        /// The file.
-        path: PathBuf,
+        /// The place that keeps it, such as the path of a file.
+        place: String,
         /// The cause.
-        source: io::Error,
+        source: Box<dyn Error + Send + Sync>,
     },
-    /// The file with the identity of the agent has other contents.
-    #[error("{} does not hold the identity of an agent", path.display())]
+    /// The place that keeps the identity of the agent has other contents.
+    #[error("{place} does not hold the identity of an agent")]
     Malformed {
-        /// The file.
-        path: PathBuf,
+        /// The place.
+        place: String,
         /// The cause, if a parser found it.
         source: Option<serde_json::Error>,
     },
     /// The identity is that of the agent of another cluster.
     #[error(
-        "the identity in {} is that of the agent of another cluster ({enrolled}), and this cluster is {found}",
-        path.display()
+        "the identity in {place} is that of the agent of another cluster ({enrolled}), and this cluster is {found}"
     )]
     OtherCluster {
-        /// The file.
-        path: PathBuf,
+        /// The place that keeps the identity.
+        place: String,
         /// The cluster for which the agent enrolled.
         enrolled: String,
         /// The cluster that the agent observes.

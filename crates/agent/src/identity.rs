@@ -1,20 +1,25 @@
 //! The identity of an agent: its key, its certificate, and the keys by which it recognises the hub.
 
+use std::error::Error;
 use std::fmt;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use aws_lc_rs::encoding::{AsDer as _, PublicKeyX509Der};
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, ready};
 use jiff::Timestamp;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde::{Deserialize, Serialize};
 use taffrail_api::agent_protocol::KeyHash;
+use taffrail_cluster::{Cluster, ConnectError, Context, Deadline, OwnSecret};
 
 use crate::error::AgentError;
 
@@ -96,6 +101,74 @@ impl Identity {
     }
 }
 
+/// The error of a place that keeps an identity.
+pub type KeepError = Box<dyn Error + Send + Sync>;
+
+/// The place that keeps the identity of an agent while it does not run.
+pub trait KeepIdentity: fmt::Debug + Send + Sync {
+    /// Returns the name of the place, for messages.
+    fn place(&self) -> String;
+
+    /// Reads what [`write`](KeepIdentity::write) wrote; `None` if there is nothing.
+    fn read(&self) -> BoxFuture<'_, Result<Option<Vec<u8>>, KeepError>>;
+
+    /// Writes the identity, and replaces an earlier one; a crash leaves the one or the other.
+    fn write<'k>(&'k self, identity: &'k [u8]) -> BoxFuture<'k, Result<(), KeepError>>;
+}
+
+impl Identity {
+    /// Reads the identity that is kept; `None` if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be read, or the place has other contents.
+    pub async fn read(keeper: &dyn KeepIdentity) -> Result<Option<Identity>, AgentError> {
+        let read = keeper.read().await;
+        let text =
+            read.map_err(|source| AgentError::Kept { action: "read", place: keeper.place(), source })?;
+        let Some(text) = text else { return Ok(None) };
+        match Identity::parse(&text) {
+            Ok(identity) => Ok(Some(identity)),
+            Err(source) => Err(AgentError::Malformed { place: keeper.place(), source }),
+        }
+    }
+
+    /// Has the identity kept.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub async fn write(&self, keeper: &dyn KeepIdentity) -> Result<(), AgentError> {
+        let written = match self.to_json() {
+            Ok(text) => keeper.write(&text).await,
+            Err(error) => Err(error.into()),
+        };
+        written.map_err(|source| AgentError::Kept { action: "save", place: keeper.place(), source })
+    }
+
+    fn to_json(&self) -> Result<Vec<u8>, serde_json::Error> {
+        let Identity { cluster, name, certificate, expires, pins, key } = self.clone();
+        let pins = pins.iter().map(KeyHash::to_string).collect();
+        serde_json::to_vec_pretty(&Saved {
+            cluster,
+            name,
+            certificate,
+            expires,
+            pins,
+            key: STANDARD.encode(key),
+        })
+    }
+
+    /// Fails with the cause, if a parser found it.
+    fn parse(text: &[u8]) -> Result<Identity, Option<serde_json::Error>> {
+        let Saved { cluster, name, certificate, expires, pins, key } =
+            serde_json::from_slice(text).map_err(Some)?;
+        let pins = pins.iter().map(|pin| KeyHash::parse(pin)).collect::<Option<Vec<_>>>();
+        let (Some(pins), Ok(key)) = (pins, STANDARD.decode(key)) else { return Err(None) };
+        let identity = Identity { cluster, name, certificate, expires, pins, key };
+        identity.pair().map_err(|_| None)?;
+        Ok(identity)
+    }
+}
+
 /// The file that keeps the identity of an agent, which only its owner can read.
 #[derive(Debug, Clone)]
 pub struct IdentityFile(PathBuf);
@@ -113,49 +186,83 @@ impl IdentityFile {
     pub fn path(&self) -> &Path {
         &self.0
     }
+}
 
-    /// Reads the identity; `None` if there is no file.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or has other contents.
-    pub fn read(&self) -> Result<Option<Identity>, AgentError> {
-        let text = match fs::read(&self.0) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(AgentError::File { action: "read", path: self.0.clone(), source }),
-        };
-        let malformed = |source| AgentError::Malformed { path: self.0.clone(), source };
-        let saved: Saved = serde_json::from_slice(&text).map_err(|error| malformed(Some(error)))?;
-        let Saved { cluster, name, certificate, expires, pins, key } = saved;
-        let pins = pins.iter().map(|pin| KeyHash::parse(pin)).collect::<Option<Vec<_>>>();
-        let pins = pins.ok_or_else(|| malformed(None))?;
-        let key = STANDARD.decode(key).map_err(|_| malformed(None))?;
-        let identity = Identity { cluster, name, certificate, expires, pins, key };
-        identity.pair().map_err(|_| malformed(None))?;
-        Ok(Some(identity))
+impl KeepIdentity for IdentityFile {
+    fn place(&self) -> String {
+        self.0.display().to_string()
     }
 
-    /// Writes the identity, and replaces an earlier one; a crash leaves the one or the other.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn write(&self, identity: &Identity) -> Result<(), AgentError> {
-        let failed = |source| AgentError::File { action: "save", path: self.0.clone(), source };
-        let Identity { cluster, name, certificate, expires, pins, key } = identity.clone();
-        let pins = pins.iter().map(KeyHash::to_string).collect();
-        let saved = Saved { cluster, name, certificate, expires, pins, key: STANDARD.encode(key) };
-        let text = serde_json::to_vec_pretty(&saved).map_err(|error| failed(error.into()))?;
-        if let Some(folder) = self.0.parent() {
-            create_folder(folder).map_err(failed)?;
-        }
-        let new = self.0.with_extension("json.new");
-        let written = (|| {
-            let mut file = create_private(&new)?;
-            file.write_all(&text)?;
-            file.sync_all()?;
-            fs::rename(&new, &self.0)
-        })();
-        written.map_err(failed)
+    fn read(&self) -> BoxFuture<'_, Result<Option<Vec<u8>>, KeepError>> {
+        let read = match fs::read(&self.0) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error.into()),
+        };
+        ready(read).boxed()
+    }
+
+    fn write<'k>(&'k self, identity: &'k [u8]) -> BoxFuture<'k, Result<(), KeepError>> {
+        ready(replace(&self.0, identity).map_err(KeepError::from)).boxed()
+    }
+}
+
+/// Writes a file that only its owner can read, and replaces an earlier one.
+fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        create_folder(folder)?;
+    }
+    let new = path.with_extension("json.new");
+    let mut file = create_private(&new)?;
+    file.write_all(text)?;
+    file.sync_all()?;
+    fs::rename(&new, path)
+}
+
+/// The Secret that keeps the identity of an agent, so that a Pod that is made anew on another node goes on with it.
+pub struct IdentitySecret {
+    context: Box<Context>,
+    namespace: String,
+    name: String,
+}
+
+impl fmt::Debug for IdentitySecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "IdentitySecret({}/{})", self.namespace, self.name)
+    }
+}
+
+/// The time in which the API server must answer with the Secret, or take it.
+const SECRET_PATIENCE: Duration = Duration::from_secs(10);
+
+impl IdentitySecret {
+    /// Returns the Secret `name` of a namespace in the cluster of `context`; without a namespace, in that of the
+    /// context.
+    pub fn new(context: Box<Context>, namespace: Option<String>, name: String) -> IdentitySecret {
+        let namespace = namespace.unwrap_or_else(|| context.namespace().to_owned());
+        IdentitySecret { context, namespace, name }
+    }
+
+    fn secret(&self) -> OwnSecret<'_> {
+        OwnSecret { namespace: &self.namespace, name: &self.name, key: NAME }
+    }
+
+    async fn connect(&self) -> Result<Cluster, ConnectError> {
+        Cluster::connect(&self.context, Deadline::after(SECRET_PATIENCE)).await
+    }
+}
+
+impl KeepIdentity for IdentitySecret {
+    fn place(&self) -> String {
+        format!("the Secret {} in namespace {}", self.name, self.namespace)
+    }
+
+    fn read(&self) -> BoxFuture<'_, Result<Option<Vec<u8>>, KeepError>> {
+        async { Ok(self.connect().await?.read_own_secret(&self.secret()).await?) }.boxed()
+    }
+
+    fn write<'k>(&'k self, identity: &'k [u8]) -> BoxFuture<'k, Result<(), KeepError>> {
+        async { Ok(self.connect().await?.write_own_secret(&self.secret(), identity).await?) }.boxed()
     }
 }
 
@@ -180,16 +287,16 @@ fn create_private(path: &Path) -> io::Result<fs::File> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn identity_comes_back_from_its_file_which_others_cannot_read() {
+    #[tokio::test]
+    async fn identity_comes_back_from_its_file_which_others_cannot_read() {
         let folder = tempfile::tempdir().unwrap();
         let file = IdentityFile::in_folder(&folder.path().join("of/agent"));
-        assert_eq!(file.read().unwrap(), None);
+        assert_eq!(Identity::read(&file).await.unwrap(), None);
         let identity = Identity::generate("uid".to_owned(), vec![KeyHash([7; 32])]).unwrap();
-        file.write(&identity).unwrap();
+        identity.write(&file).await.unwrap();
         let enrolled = Identity { name: "eu".to_owned(), ..identity };
-        file.write(&enrolled).unwrap();
-        assert_eq!(file.read().unwrap(), Some(enrolled.clone()));
+        enrolled.write(&file).await.unwrap();
+        assert_eq!(Identity::read(&file).await.unwrap(), Some(enrolled.clone()));
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
@@ -198,8 +305,8 @@ mod tests {
         assert!(!format!("{enrolled:?}").contains("key"));
     }
 
-    #[test]
-    fn other_contents_are_refused_with_the_name_of_the_file() {
+    #[tokio::test]
+    async fn other_contents_are_refused_with_the_name_of_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = IdentityFile::in_folder(folder.path());
         for text in [
@@ -209,7 +316,7 @@ mod tests {
             r#"{"cluster":"a","name":"b","certificate":"","pins":[],"key":"AAAA"}"#,
         ] {
             fs::write(file.path(), text).unwrap();
-            let error = file.read().unwrap_err().to_string();
+            let error = Identity::read(&file).await.unwrap_err().to_string();
             assert_eq!(error, format!("{} does not hold the identity of an agent", file.path().display()));
         }
     }

@@ -5,7 +5,7 @@
 //! `taffrail_observe::Reporter`, whose channels [`Agent::run`] joins with the stream: while the hub cannot be reached, changes
 //! are collected, and the hub gets the state of the cluster as it is when it can be reached again.
 //!
-//! * `identity` is the key and the certificate of an agent, and the file that keeps them.
+//! * `identity` is the key and the certificate of an agent, and the file or the Secret that keeps them.
 //! * `connect` opens a connection to a hub, through a proxy and by TLS, and decides which hub is trusted.
 //! * `answers` has questions of the hub answered from the cluster.
 //! * `link` keeps a stream open: it enrols, proves the identity, passes messages on, and dials again.
@@ -29,5 +29,5 @@ mod link;
 pub use answers::{AnswerQuestions, Answering};
 pub use connect::{HubAddress, HubTrust};
 pub use error::AgentError;
-pub use identity::{Identity, IdentityFile};
+pub use identity::{Identity, IdentityFile, IdentitySecret, KeepError, KeepIdentity};
 pub use link::{Agent, AgentEvent, AgentPauses, AgentSettings};

@@ -23,7 +23,7 @@ use crate::answers::{AnswerQuestions, Answers, AnswersOfSession};
 use crate::connect::{self, ConnectError, Connection, HubAddress, HubTrust};
 use crate::error::AgentError;
 use crate::generated::agents_client::AgentsClient;
-use crate::identity::{Identity, IdentityFile};
+use crate::identity::{Identity, KeepIdentity};
 
 /// The time of a session after which the next failure counts as the first one.
 const STEADY: Duration = Duration::from_secs(60);
@@ -48,8 +48,8 @@ pub struct AgentSettings {
     pub trust: HubTrust,
     /// The proxies that the environment names.
     pub proxies: EnvironmentProxies,
-    /// The file that keeps the identity.
-    pub file: IdentityFile,
+    /// The place that keeps the identity.
+    pub keeper: Arc<dyn KeepIdentity>,
     /// The token to enrol with, if the agent has no identity yet.
     pub token: Option<EnrolmentToken>,
     /// The identity of the cluster.
@@ -106,6 +106,12 @@ pub enum AgentEvent {
         /// The pause.
         pause: Duration,
     },
+    /// The identity could not be saved. The agent goes on with it, and saves it later; if it is started anew before
+    /// that, it identifies itself by its key.
+    NotSaved {
+        /// The reason.
+        reason: String,
+    },
     /// Another agent of the cluster reports; this one waits until that is gone.
     Waiting {
         /// The pause until the agent asks again.
@@ -129,10 +135,11 @@ impl Agent {
         settings: AgentSettings,
         mut tell: impl FnMut(AgentEvent),
     ) -> Result<Agent, AgentError> {
-        let saved = settings.file.read()?;
+        let keeper = Arc::clone(&settings.keeper);
+        let saved = Identity::read(&*keeper).await?;
         if let Some(found) = saved.as_ref().filter(|saved| saved.cluster != settings.cluster) {
             return Err(AgentError::OtherCluster {
-                path: settings.file.path().to_owned(),
+                place: keeper.place(),
                 enrolled: found.cluster.clone(),
                 found: settings.cluster,
             });
@@ -143,20 +150,27 @@ impl Agent {
             (None, Some(token)) => {
                 let new = Identity::generate(settings.cluster.clone(), token.pins.clone())?;
                 // Before the hub knows it: an answer may get lost.
-                settings.file.write(&new)?;
+                new.write(&*keeper).await?;
                 new
             }
         };
         let mut waits = Backoff::new(settings.pauses);
         let has_enrolled = !identity.name.is_empty();
-        let mut link = Link { identity, yields: false, hides_certificate: false, epoch: None, settings };
+        let mut link = Link {
+            identity,
+            is_unsaved: false,
+            yields: false,
+            hides_certificate: false,
+            epoch: None,
+            settings,
+        };
         // A token that is given beside an identity is for one that the hub does not accept any more.
         if has_enrolled && let Some(token) = link.settings.token.clone() {
             while let Err(ended) = link.introduce().await {
                 match ended {
                     Ended::For(AgentError::Refused(_)) => {
                         link.identity = Identity::generate(link.settings.cluster.clone(), token.pins)?;
-                        link.settings.file.write(&link.identity)?;
+                        link.identity.write(&*keeper).await?;
                         break;
                     }
                     ended => sleep(waits.after(ended, Duration::ZERO, &mut tell)?).await,
@@ -301,6 +315,8 @@ struct Session {
 /// The connection of an agent with its hub over time.
 struct Link {
     identity: Identity,
+    /// True if the identity could not be saved since it changed.
+    is_unsaved: bool,
     settings: AgentSettings,
     /// True once another agent of the cluster has replaced this one.
     yields: bool,
@@ -339,8 +355,7 @@ impl Link {
     async fn introduce(&mut self) -> Result<(), Ended> {
         let (session, welcome) = self.greeted(false).await?;
         drop(session);
-        self.learn(welcome.name, welcome.certificate, &welcome.pins)?;
-        Ok(())
+        self.learn(welcome.name, welcome.certificate, &welcome.pins).await.map_err(unsaved)
     }
 
     async fn exchange(&mut self, token: &EnrolmentToken) -> Result<(), Ended> {
@@ -368,12 +383,14 @@ impl Link {
             _ => Ended::Failed(told(&status)),
         })?;
         let enrolled = enrolled.into_inner();
-        self.learn(enrolled.name, enrolled.certificate, &enrolled.pins)?;
-        Ok(())
+        self.learn(enrolled.name, enrolled.certificate, &enrolled.pins).await.map_err(unsaved)
     }
 
     /// Takes over what the hub told, and saves it if it is new. An empty certificate leaves the present one.
-    fn learn(&mut self, name: String, certificate: String, pins: &[Vec<u8>]) -> Result<(), AgentError> {
+    ///
+    /// # Errors
+    /// If it cannot be saved; the agent has it nevertheless.
+    async fn learn(&mut self, name: String, certificate: String, pins: &[Vec<u8>]) -> Result<(), AgentError> {
         let pins: Vec<KeyHash> =
             pins.iter().filter_map(|pin| Some(KeyHash(pin.as_slice().try_into().ok()?))).collect();
         let mut new = Identity { name, pins, ..self.identity.clone() };
@@ -382,11 +399,27 @@ impl Link {
             new.expires = issued.checked_add(jiff::SignedDuration::from_hours(24)).ok();
             new.certificate = certificate;
         }
-        if new != self.identity {
-            self.settings.file.write(&new)?;
+        if new != self.identity || self.is_unsaved {
             self.identity = new;
+            self.is_unsaved = true;
+            self.identity.write(&*self.settings.keeper).await?;
+            self.is_unsaved = false;
         }
         Ok(())
+    }
+
+    /// Takes over what the hub told, and tells if it cannot be saved: what the session reports is worth more than the place
+    /// that keeps the identity.
+    async fn learn_and_tell(
+        &mut self,
+        name: String,
+        certificate: String,
+        pins: &[Vec<u8>],
+        tell: &mut impl FnMut(AgentEvent),
+    ) {
+        if let Err(error) = self.learn(name, certificate, pins).await {
+            tell(AgentEvent::NotSaved { reason: chain(&error) });
+        }
     }
 
     /// Opens a session, and passes messages on until it ends; never returns `Ok`.
@@ -403,7 +436,7 @@ impl Link {
         let (Session { _connection, mut inbox, outbox, answering }, welcome) = greeted?;
         let Welcome { name, certificate, pins, is_proxied } = welcome;
         let is_renewed = !certificate.is_empty();
-        self.learn(name.clone(), certificate, &pins)?;
+        self.learn_and_tell(name.clone(), certificate, &pins, tell).await;
         // None replaces one that is there, unless it was replaced by one again.
         self.yields = false;
         if is_proxied && !self.settings.trust.is_proxy() {
@@ -422,11 +455,11 @@ impl Link {
         let renewal = sleep(renewal_after(self.identity.expires));
         let cluster = self.identity.cluster.clone();
         let mut session = answers.session(answering);
-        let file = self.settings.file.clone();
+        let place = self.settings.keeper.place();
         tokio::select! {
             biased;
-            ended = self.receive(&mut inbox, replies, &mut session) => Err(ended),
-            ended = pass_on(&cluster, &file, messages, answers, &outbox) => Err(ended),
+            ended = self.receive(&mut inbox, replies, &mut session, tell) => Err(ended),
+            ended = pass_on(&cluster, &place, messages, answers, &outbox) => Err(ended),
             () = renewal => Err(Ended::Renewing),
         }
     }
@@ -501,6 +534,7 @@ impl Link {
         inbox: &mut Streaming<HubMessage>,
         replies: &mpsc::Sender<SourceReply>,
         answers: &mut AnswersOfSession,
+        tell: &mut impl FnMut(AgentEvent),
     ) -> Ended {
         use hub_message::Message;
         let cluster = ClusterId(self.identity.cluster.clone());
@@ -518,10 +552,8 @@ impl Link {
                 },
                 // The hub has other certificates, or soon will.
                 Ok(Some(Message::Welcome(Welcome { name, certificate, pins, .. }))) => {
-                    match self.learn(name, certificate, &pins) {
-                        Ok(()) => continue,
-                        Err(error) => return error.into(),
-                    }
+                    self.learn_and_tell(name, certificate, &pins, tell).await;
+                    continue;
                 }
                 Ok(Some(Message::Ended(ended))) => return self.ended_by(&ended),
                 Ok(Some(Message::Question(question))) => {
@@ -559,6 +591,12 @@ impl Link {
     }
 }
 
+/// Converts the error of an identity that could not be saved into one after which the agent tries again: until it has a
+/// name that is saved, it may need its token.
+fn unsaved(error: AgentError) -> Ended {
+    Ended::Failed(chain(&error))
+}
+
 /// Makes the client of the hub's service on a connection.
 fn client(
     connection: &Connection,
@@ -577,14 +615,14 @@ fn client(
 /// at its address. Tells `answers` once it is this one.
 async fn pass_on(
     cluster: &str,
-    file: &IdentityFile,
+    place: &str,
     messages: &mut mpsc::Receiver<SourceMessage>,
     answers: &Answers,
     outbox: &mpsc::Sender<AgentMessage>,
 ) -> Ended {
     let other = |found: &str| {
         let (enrolled, found) = (cluster.to_owned(), found.to_owned());
-        Ended::For(AgentError::OtherCluster { path: file.path().to_owned(), enrolled, found })
+        Ended::For(AgentError::OtherCluster { place: place.to_owned(), enrolled, found })
     };
     loop {
         let Some(message) = messages.recv().await else { return AgentError::Ended.into() };

@@ -26,6 +26,7 @@ mod identity;
 mod kubeconfig;
 mod log;
 mod memory;
+mod own_secret;
 mod proxy;
 mod read;
 mod request;
@@ -49,6 +50,7 @@ pub use found::{
 pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
 pub use log::{LogRequest, LogStream};
 pub use memory::{Held, Memory};
+pub use own_secret::OwnSecret;
 pub use proxy::{EnvironmentProxies, tunnel};
 pub use read::{ListPage, ListRequest, Listing, MalformedItem, copy_members};
 pub use taffrail_object::ApiResource;

@@ -65,7 +65,8 @@ pub struct CreateRequest<'a> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// Secrets are never written, because logs and terminals show patches.
+    /// Secrets are never written, because logs and terminals show patches; except an agent's own, which has a function
+    /// of its own.
     #[error("cannot {what}: Taffrail never writes Secrets")]
     Secret {
         /// The operation, such as `patch secrets/x`.
@@ -168,24 +169,9 @@ impl Cluster {
     ///
     /// Returns an error if the object is not changed, or if that is uncertain; [`WriteError::Secret`] for every Secret.
     pub async fn patch(&self, request: &PatchRequest<'_>) -> Result<OwnedDocument, WriteError> {
-        let PatchRequest { resource, name, subresource, .. } = *request;
-        let namespace = request.namespace.filter(|_| resource.namespaced);
-        let part = subresource.map_or(String::new(), |part| format!("/{part}"));
-        let content_type = match request.patch_type {
-            PatchType::Merge => "application/merge-patch+json",
-            PatchType::Json => "application/json-patch+json",
-        };
-        let write = Write {
-            what: format!("patch {}/{name}{part}", resource.full_name()),
-            path: format!("{}/{}{part}", path_of(resource, namespace), utf8_percent_encode(name, ESCAPED)),
-            resource,
-            namespace,
-            method: Method::PATCH,
-            content_type,
-            body: request.body,
-            dry_run: request.dry_run,
-        };
-        self.write(write).await
+        let writing = Writing::patch(request);
+        writing.refuse_secret()?;
+        self.send(writing).await
     }
 
     /// Creates an object, and returns the result; for a dry run, the result that it would have.
@@ -197,32 +183,14 @@ impl Cluster {
     /// Returns an error if the object is not created, or if that is uncertain: [`WriteError::Secret`] for every Secret,
     /// [`WriteError::Conflict`] if an object of that name exists.
     pub async fn create(&self, request: &CreateRequest<'_>) -> Result<OwnedDocument, WriteError> {
-        let CreateRequest { resource, body, dry_run, .. } = *request;
-        let namespace = request.namespace.filter(|_| resource.namespaced);
-        let write = Write {
-            what: format!("{CREATE}{}", resource.full_name()),
-            path: path_of(resource, namespace),
-            resource,
-            namespace,
-            method: Method::POST,
-            content_type: "application/json",
-            body,
-            dry_run,
-        };
-        self.write(write).await
+        let writing = Writing::create(request);
+        writing.refuse_secret()?;
+        self.send(writing).await
     }
 
-    async fn write(&self, write: Write<'_>) -> Result<OwnedDocument, WriteError> {
-        let Write { mut what, path, resource, namespace, method, content_type, body, dry_run } = write;
-        if let Some(namespace) = namespace {
-            what.push_str(&format!(" in namespace {namespace}"));
-        }
-        if dry_run {
-            what.push_str(" (dry run)");
-        }
-        if is_secret(resource) {
-            return Err(WriteError::Secret { what });
-        }
+    /// Sends a write, and returns the object that the server answers.
+    pub(crate) async fn send(&self, writing: Writing<'_>) -> Result<OwnedDocument, WriteError> {
+        let Writing { what, path, resource, method, content_type, body, dry_run } = writing;
         let all = if dry_run { "&dryRun=All" } else { "" };
         let path = format!("{path}?fieldManager={FIELD_MANAGER}&fieldValidation=Strict{all}");
         let ask = Ask { what, path, accept: JSON };
@@ -258,15 +226,67 @@ impl Cluster {
 }
 
 /// The parts of a writing request: method, path, body.
-struct Write<'a> {
+pub(crate) struct Writing<'a> {
     what: String,
     path: String,
     resource: &'a ApiResource,
-    namespace: Option<&'a str>,
     method: Method,
     content_type: &'static str,
     body: &'a [u8],
     dry_run: bool,
+}
+
+impl<'a> Writing<'a> {
+    pub(crate) fn patch(request: &PatchRequest<'a>) -> Writing<'a> {
+        let PatchRequest { resource, name, subresource, body, dry_run, .. } = *request;
+        let namespace = request.namespace.filter(|_| resource.namespaced);
+        let part = subresource.map_or(String::new(), |part| format!("/{part}"));
+        Writing {
+            what: told(format!("patch {}/{name}{part}", resource.full_name()), namespace, dry_run),
+            path: format!("{}/{}{part}", path_of(resource, namespace), utf8_percent_encode(name, ESCAPED)),
+            resource,
+            method: Method::PATCH,
+            content_type: match request.patch_type {
+                PatchType::Merge => "application/merge-patch+json",
+                PatchType::Json => "application/json-patch+json",
+            },
+            body,
+            dry_run,
+        }
+    }
+
+    pub(crate) fn create(request: &CreateRequest<'a>) -> Writing<'a> {
+        let CreateRequest { resource, body, dry_run, .. } = *request;
+        let namespace = request.namespace.filter(|_| resource.namespaced);
+        Writing {
+            what: told(format!("{CREATE}{}", resource.full_name()), namespace, dry_run),
+            path: path_of(resource, namespace),
+            resource,
+            method: Method::POST,
+            content_type: "application/json",
+            body,
+            dry_run,
+        }
+    }
+
+    /// Refuses to write a Secret.
+    fn refuse_secret(&self) -> Result<(), WriteError> {
+        match is_secret(self.resource) {
+            true => Err(WriteError::Secret { what: self.what.clone() }),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Returns the operation as errors tell it.
+fn told(mut what: String, namespace: Option<&str>, dry_run: bool) -> String {
+    if let Some(namespace) = namespace {
+        what.push_str(&format!(" in namespace {namespace}"));
+    }
+    if dry_run {
+        what.push_str(" (dry run)");
+    }
+    what
 }
 
 /// Extracts the object from the response to a write, or returns the reason why there is none.

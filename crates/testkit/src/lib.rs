@@ -1,5 +1,7 @@
 //! Real control planes, fixtures and peers for tests and benches; a dev-dependency only.
 
+#[cfg(feature = "agents")]
+pub mod agents;
 pub mod binary;
 pub mod examples;
 mod exchange;

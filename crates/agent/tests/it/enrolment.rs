@@ -4,7 +4,7 @@ use serde_json::Value;
 use taffrail_agent::{AgentError, AgentEvent, AgentSettings};
 use taffrail_api::agent_protocol::{EnrolmentToken, KeyHash};
 
-use crate::hub::{TestAgent, TestHub, edit};
+use crate::hub::{TestAgent, TestHub, edit, saved};
 use crate::reporting::report_one_app;
 
 /// Returns the hub's reason for refusing to enrol an agent.
@@ -128,11 +128,10 @@ async fn an_answer_that_got_lost_does_not_cost_the_token() {
     agent.connected().await;
     drop(agent);
     // As if the agent had ended before it had saved the answer.
-    let file = settings().file;
-    edit(&file, |saved| {
+    edit(folder.path(), |saved| {
         saved["certificate"] = "".into();
         saved["expires"] = Value::Null;
     });
     TestAgent::start(settings()).connected().await;
-    assert!(!file.read().unwrap().unwrap().certificate.is_empty());
+    assert!(!saved(folder.path()).await.certificate.is_empty());
 }

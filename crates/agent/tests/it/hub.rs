@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use taffrail_agent::{
     Agent, AgentError, AgentEvent, AgentPauses, AgentSettings, AnswerQuestions, HubAddress, HubTrust,
-    IdentityFile,
+    Identity, IdentityFile,
 };
 use taffrail_api::agent_protocol::EnrolmentToken;
 use taffrail_api::report::{Content, Report, SourceMessage, SourceReply, StreamPosition};
@@ -169,7 +169,7 @@ impl TestHub {
             hub: HubAddress { host: "localhost".to_owned(), port: self.address.port() },
             trust: HubTrust::Enrolled,
             proxies: EnvironmentProxies::default(),
-            file: IdentityFile::in_folder(folder),
+            keeper: Arc::new(IdentityFile::in_folder(folder)),
             token: None,
             cluster: cluster.to_owned(),
             name: name.to_owned(),
@@ -209,11 +209,17 @@ impl Drop for TestHub {
     }
 }
 
-/// Changes the saved identity of an agent, as JSON.
-pub(crate) fn edit(file: &IdentityFile, change: impl FnOnce(&mut serde_json::Value)) {
+/// Changes the identity that an agent keeps in `folder`, as JSON.
+pub(crate) fn edit(folder: &Path, change: impl FnOnce(&mut serde_json::Value)) {
+    let file = IdentityFile::in_folder(folder);
     let mut saved = serde_json::from_slice(&std::fs::read(file.path()).unwrap()).unwrap();
     change(&mut saved);
     std::fs::write(file.path(), serde_json::to_vec(&saved).unwrap()).unwrap();
+}
+
+/// Returns the identity that an agent keeps in `folder`.
+pub(crate) async fn saved(folder: &Path) -> Identity {
+    Identity::read(&IdentityFile::in_folder(folder)).await.unwrap().unwrap()
 }
 
 /// An agent whose reporter is the test.

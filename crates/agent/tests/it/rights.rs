@@ -1,15 +1,19 @@
 //! Revocation, absence, and certificates that expire.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, ready};
 use serde_json::Value;
-use taffrail_agent::{AgentError, AgentEvent, AgentSettings};
+use taffrail_agent::{AgentError, AgentEvent, AgentSettings, Identity, KeepError, KeepIdentity};
 use taffrail_api::agent_protocol::KeyHash;
 use taffrail_api::report::SourceMessage;
 use taffrail_apps::ClusterId;
 use taffrail_hub::store::{Store as _, TokenHash};
 
-use crate::hub::{TestAgent, TestHub, edit};
+use crate::hub::{TestAgent, TestHub, edit, saved};
 use crate::reporting::report_one_app;
 
 #[tokio::test]
@@ -48,7 +52,7 @@ async fn an_agent_that_the_hub_does_not_know_is_refused() {
     let settings = hub.settings(folder.path(), "uid-1", "eu-1");
     // It trusts this hub, but its certificate is of another authority.
     let pins: Vec<String> = hub.store.pins().await.unwrap().iter().map(KeyHash::to_string).collect();
-    edit(&settings.file, |saved| {
+    edit(folder.path(), |saved| {
         saved["pins"] = pins.into();
         saved["expires"] = Value::Null;
     });
@@ -65,7 +69,7 @@ async fn an_identity_is_of_one_cluster() {
     assert!(matches!(error, AgentError::OtherCluster { .. }), "{error:?}");
     // An agent that lies about it is refused by the hub.
     let settings = hub.settings(folder.path(), "uid-2", "eu-1");
-    edit(&settings.file, |saved| saved["cluster"] = "uid-2".into());
+    edit(folder.path(), |saved| saved["cluster"] = "uid-2".into());
     let error = TestAgent::start(settings).error().await;
     assert!(matches!(&error, AgentError::Refused(reason) if reason.contains("another cluster")), "{error:?}");
 }
@@ -83,15 +87,14 @@ async fn agents_that_were_away_renew_their_certificates_for_90_days() {
         hub.wait_days(days);
         // By the clock of the agent its certificate has expired, too.
         let settings = hub.settings(folder.path(), "uid-1", "eu-1");
-        let saved = settings.file.read().unwrap().unwrap();
-        edit(&settings.file, |saved| saved["expires"] = "1970-01-01T00:00:00Z".into());
-        let file = settings.file.clone();
+        let before = saved(folder.path()).await;
+        edit(folder.path(), |saved| saved["expires"] = "1970-01-01T00:00:00Z".into());
         let mut agent = TestAgent::start(settings);
         if is_known {
             // The first session renews, and the next one shows the certificate.
             assert!(!agent.connected().await, "{days} days");
-            let renewed = file.read().unwrap().unwrap();
-            assert!(renewed.certificate != saved.certificate && renewed.expires > saved.expires);
+            let renewed = saved(folder.path()).await;
+            assert!(renewed.certificate != before.certificate && renewed.expires > before.expires);
         } else {
             let error = agent.error().await;
             assert!(matches!(&error, AgentError::Refused(reason) if reason.contains("90 days")), "{error:?}");
@@ -135,4 +138,61 @@ async fn another_cluster_at_the_same_address_ends_the_agent_and_changes_nothing(
     let error = agent.error().await;
     assert!(matches!(error, AgentError::OtherCluster { .. }), "{error:?}");
     assert_eq!(hub.index.view().fleet().pairs(), 1);
+}
+
+/// A place that keeps an identity in memory, and takes another one only while it may.
+#[derive(Debug, Default)]
+struct Keeper {
+    kept: Mutex<Option<Vec<u8>>>,
+    fails: AtomicBool,
+}
+
+impl KeepIdentity for Keeper {
+    fn place(&self) -> String {
+        "memory".to_owned()
+    }
+
+    fn read(&self) -> BoxFuture<'_, Result<Option<Vec<u8>>, KeepError>> {
+        ready(Ok(self.kept.lock().unwrap().clone())).boxed()
+    }
+
+    fn write<'k>(&'k self, identity: &'k [u8]) -> BoxFuture<'k, Result<(), KeepError>> {
+        let fails = self.fails.load(Ordering::Relaxed);
+        let written = if fails { Err("it is full".into()) } else { Ok(()) };
+        if !fails {
+            *self.kept.lock().unwrap() = Some(identity.to_vec());
+        }
+        ready(written).boxed()
+    }
+}
+
+#[tokio::test]
+async fn an_agent_reports_though_its_new_certificate_cannot_be_saved() {
+    let hub = TestHub::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let keeper = Arc::new(Keeper::default());
+    let settings = || AgentSettings {
+        keeper: Arc::clone(&keeper) as Arc<dyn KeepIdentity>,
+        ..hub.settings(folder.path(), "uid-1", "eu-1")
+    };
+    let token = Some(hub.token(None, 3600).await);
+    TestAgent::start(AgentSettings { token, ..settings() }).connected().await;
+    let mut old: Value = serde_json::from_slice(&keeper.read().await.unwrap().unwrap()).unwrap();
+    old["expires"] = "1970-01-01T00:00:00Z".into();
+    *keeper.kept.lock().unwrap() = Some(serde_json::to_vec(&old).unwrap());
+
+    keeper.fails.store(true, Ordering::Relaxed);
+    let mut agent = TestAgent::start(settings());
+    let AgentEvent::NotSaved { reason } = agent.event().await else { panic!("it was saved") };
+    assert_eq!(reason, "cannot save the identity of the agent in memory: it is full");
+    agent.connected().await;
+    report_one_app(&mut agent, "uid-1").await;
+    hub.until(|view| view.fleet().pairs() == 1).await;
+    drop(agent);
+
+    // What was not saved is got again.
+    keeper.fails.store(false, Ordering::Relaxed);
+    TestAgent::start(settings()).connected().await;
+    let renewed = Identity::read(&*keeper).await.unwrap().unwrap();
+    assert!(renewed.expires > Some(jiff::Timestamp::now()), "{renewed:?}");
 }

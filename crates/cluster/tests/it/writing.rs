@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taffrail_cluster::{
-    ApiResource, Cluster, CreateRequest, Deadline, PatchRequest, PatchType, Reason, WriteError, chain,
+    ApiResource, Cluster, CreateRequest, Deadline, OwnSecret, PatchRequest, PatchType, Reason, WriteError,
+    chain,
 };
 use taffrail_sim::Fleet;
 use taffrail_testkit::objects::{self, namespace, with_status_subresource};
@@ -298,4 +299,29 @@ async fn api_server_creates_objects_once() {
     let error = cluster.create(&request).await.unwrap_err();
     assert!(matches!(error, WriteError::Forbidden { .. }), "{error:?}");
     assert!(error.hint().contains("`create`"), "{}", error.hint());
+}
+
+#[tokio::test]
+async fn own_secret_is_created_once_and_keeps_what_others_wrote() {
+    let fleet = Fleet::builder().controllers(false).start().await.unwrap();
+    let sim = fleet.cluster("one").await.unwrap();
+    sim.apply(namespace("shop")).unwrap();
+    let cluster = connect(&sim, &sim.kubeconfig()).await;
+    let own = OwnSecret { namespace: "shop", name: "agent", key: "agent.json" };
+    assert_eq!(cluster.read_own_secret(&own).await.unwrap(), None);
+    cluster.write_own_secret(&own, b"first").await.unwrap();
+    assert_eq!(cluster.read_own_secret(&own).await.unwrap().as_deref(), Some(&b"first"[..]));
+
+    let mut stored = sim.get("v1", "Secret", "shop", "agent").unwrap();
+    assert_eq!(stored["type"], "Opaque");
+    stored["data"]["other"] = json!("dmFsdWU=");
+    sim.apply(stored).unwrap();
+    cluster.write_own_secret(&own, b"second").await.unwrap();
+    let stored = sim.get("v1", "Secret", "shop", "agent").unwrap();
+    assert_eq!(stored["data"], json!({"agent.json": "c2Vjb25k", "other": "dmFsdWU="}));
+
+    // No other way leads to a Secret.
+    let secrets = resource("", "v1", "Secret", "secrets");
+    let error = cluster.patch(&merge(&secrets, "agent", b"{}")).await.unwrap_err();
+    assert!(matches!(error, WriteError::Secret { .. }), "{error:?}");
 }

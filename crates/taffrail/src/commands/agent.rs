@@ -1,24 +1,31 @@
 //! `taffrail agent`: reports one cluster to a hub that cannot reach it.
 
+mod manifest;
+
 use std::collections::HashMap;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, ValueHint};
+use clap::{Args, Subcommand, ValueHint};
 use taffrail_agent::{
-    Agent, AgentError, AgentEvent, AgentPauses, AgentSettings, HubAddress, HubTrust, IdentityFile,
+    Agent, AgentError, AgentEvent, AgentPauses, AgentSettings, HubAddress, HubTrust, Identity, IdentityFile,
+    IdentitySecret, KeepIdentity,
 };
 use taffrail_api::agent_protocol::EnrolmentToken;
 use taffrail_api::question::FleetProblem;
 use taffrail_apps::{ClusterId, ReadQuery};
-use taffrail_cluster::BootClock;
+use taffrail_cluster::{BootClock, chain};
 use taffrail_observe::{
     ClusterConnector, FleetMembers, FleetWatcher, Member, Reporter, TimeBudget, TimeLimits, WatchRequest,
     environment_proxies,
 };
 use taffrail_status::assess::Budgets;
 use tokio::sync::mpsc;
+
+use manifest::ManifestArguments;
 
 use super::wait::ClusterArguments;
 use crate::cli::SourceArguments;
@@ -44,32 +51,34 @@ const WAITING: usize = 2;
 /// The variable with the enrolment token.
 const TOKEN_VARIABLE: &str = "TAFFRAIL_ENROLMENT_TOKEN";
 
+const HUB_URL_HELP: &str = "Report to the hub at this URL, such as https://hub.example.com:7655";
+
 /// Report a cluster to a hub that cannot reach it, until Ctrl-C.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "\
 Examples:
   taffrail hub token create --agent > token      on the hub's machine: a token for one agent
   taffrail agent --hub https://hub.example.com --token-file token --name eu-1
   taffrail agent --hub https://hub.example.com   later: the agent has enrolled
   HTTPS_PROXY=http://ann:secret@proxy:3128 taffrail agent --hub https://hub.example.com
+  taffrail agent manifest --hub https://hub.example.com --token-file token --image IMAGE
 
 The agent dials the hub, and nothing dials the agent. The first time it enrols with the token, which
 is good for one agent and one hour, and names the certificates by which the agent recognises the hub.
-Then it keeps its key and its certificate in the folder of --data, and needs no token. It goes through
-the proxy that $HTTPS_PROXY names, unless $NO_PROXY names the hub. While it cannot reach the hub it
-tries again; the hub shows the cluster as stale, then lost.
+Then it keeps its key and its certificate in the folder of --data, or in the Secret of --identity-secret,
+and needs no token. It goes through the proxy that $HTTPS_PROXY names, unless $NO_PROXY names the hub.
+While it cannot reach the hub it tries again; the hub shows the cluster as stale, then lost.
 
 Exit codes: 2 wrong usage; 3 it could not be started, or the hub refuses the agent; 130 Ctrl-C (SIGINT)
 ended it; 143 SIGTERM ended it.")]
 pub(crate) struct AgentArguments {
+    #[command(subcommand)]
+    command: Option<AgentCommand>,
+
     // No doc comment, in which the URL would have to be a link.
-    #[arg(
-        long,
-        value_name = "URL",
-        value_parser = HubUrl::parse,
-        help = "Report to the hub at this URL, such as https://hub.example.com:7655"
-    )]
-    hub: Box<HubUrl>,
+    #[arg(long, value_name = "URL", value_parser = HubUrl::parse, required = true, help = HUB_URL_HELP)]
+    hub: Option<Box<HubUrl>>,
 
     /// Read the token to enrol with from this file [default: $TAFFRAIL_ENROLMENT_TOKEN]. An agent that has enrolled uses
     /// it only if the hub refuses the agent, for instance because it was revoked
@@ -85,6 +94,11 @@ pub(crate) struct AgentArguments {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     data: Option<PathBuf>,
 
+    /// Keep the key and the certificate in this Secret of the cluster instead of a folder, so that a Pod on another node
+    /// goes on with them; without a namespace, in that of the context
+    #[arg(long, value_name = "[NAMESPACE/]NAME", conflicts_with = "data")]
+    identity_secret: Option<String>,
+
     /// Trust only the certificate authorities in this PEM file for the hub [default: those that the token names, else
     /// those of this machine]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -96,46 +110,86 @@ pub(crate) struct AgentArguments {
     proxy_ca_file: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(super) clusters: ClusterArguments,
+    clusters: ClusterArguments,
 }
 
-pub(crate) fn run(arguments: &AgentArguments, console: &Console) -> Result<Exit, CommandError> {
-    if arguments.hub.scheme != Scheme::Https {
-        let error = CommandError::usage("an agent reports by https alone: --hub has another scheme");
-        return Err(error.hint("write --hub https://HOST:PORT"));
+#[derive(Debug, Subcommand)]
+enum AgentCommand {
+    Manifest(Box<ManifestArguments>),
+}
+
+impl AgentArguments {
+    /// Returns the arguments that name the cluster of the agent.
+    pub(super) fn clusters_mut(&mut self) -> &mut ClusterArguments {
+        match &mut self.command {
+            Some(AgentCommand::Manifest(manifest)) => &mut manifest.clusters,
+            None => &mut self.clusters,
+        }
     }
-    let source = arguments.clusters.source(PATIENCE);
-    let FleetMembers { members, problems } = members(&source)?;
-    let [member] = &*members else {
+
+    /// Returns true if the command reports until it is interrupted.
+    pub(super) fn reports(&self) -> bool {
+        self.command.is_none()
+    }
+}
+
+/// Refuses the URL of a hub without TLS.
+fn refuse_http(hub: &HubUrl) -> Result<(), CommandError> {
+    if hub.scheme == Scheme::Https {
+        return Ok(());
+    }
+    let error = CommandError::usage("an agent reports by https alone: --hub has another scheme");
+    Err(error.hint("write --hub https://HOST:PORT"))
+}
+
+/// Returns the one cluster that is selected.
+fn one_member(members: &[Member]) -> Result<&Member, CommandError> {
+    let [member] = members else {
         let error = CommandError::usage(format_args!(
             "an agent reports one cluster, and {} are selected",
             members.len()
         ));
         return Err(error.hint("name one with --context NAME"));
     };
-    block_on(follow_and_report(arguments, &source, member.clone(), problems, console))?
+    Ok(member)
+}
+
+pub(crate) fn run(arguments: &AgentArguments, console: &Console) -> Result<Exit, CommandError> {
+    if let Some(AgentCommand::Manifest(arguments)) = &arguments.command {
+        return manifest::run(arguments, console);
+    }
+    let Some(hub) = arguments.hub.as_deref() else {
+        return Err(CommandError::usage("--hub names no hub"));
+    };
+    refuse_http(hub)?;
+    let source = arguments.clusters.source(PATIENCE);
+    let FleetMembers { members, problems } = members(&source)?;
+    let member = one_member(&members)?;
+    block_on(follow_and_report(arguments, hub, &source, member.clone(), problems, console))?
 }
 
 async fn follow_and_report(
     arguments: &AgentArguments,
+    hub: &HubUrl,
     source: &SourceArguments,
     member: Member,
     problems: Vec<FleetProblem>,
     console: &Console,
 ) -> Result<Exit, CommandError> {
-    let file = arguments.identity_file()?;
-    let saved = file.read().map_err(|error| told(&error))?;
+    let keeper = arguments.keeper(&member)?;
+    let saved = arguments.identity(&*keeper, console).await?;
+    let has_enrolled = saved.as_ref().is_some_and(|saved| !saved.name.is_empty());
     let cluster = match saved {
         // The cluster may not answer now. That it is this one is checked once it does.
         Some(saved) => saved.cluster,
         None => identify(&member, console).await?,
     };
-    let token = arguments.token()?;
+    let token = read_token(arguments.token_file.as_deref(), !has_enrolled)?;
     let settings = AgentSettings {
-        hub: HubAddress { host: arguments.hub.host.clone(), port: arguments.hub.port },
+        hub: HubAddress { host: hub.host.clone(), port: hub.port },
         trust: arguments.trust()?,
         proxies: environment_proxies(),
-        file,
+        keeper,
         token,
         cluster: cluster.clone(),
         name: arguments.name.clone().unwrap_or_else(|| member.name.clone()),
@@ -194,8 +248,69 @@ async fn identify(member: &Member, console: &Console) -> Result<String, CommandE
     }
 }
 
+/// Reads the enrolment token in a file, or else in the environment; `None` if there is none. Fails without the file if it
+/// is needed.
+fn read_token(file: Option<&Path>, is_needed: bool) -> Result<Option<EnrolmentToken>, CommandError> {
+    let (text, from) = match file {
+        Some(path) => match fs::read_to_string(path) {
+            Ok(text) => (text, path.display().to_string()),
+            // A Pod goes on when the Secret with its token is gone.
+            Err(error) if !is_needed && error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => {
+                let refused = CommandError::usage(format_args!(
+                    "cannot read the enrolment token in {}",
+                    path.display()
+                ));
+                return Err(refused.with_source(&error));
+            }
+        },
+        None => match std::env::var(TOKEN_VARIABLE) {
+            Ok(text) => (text, format!("${TOKEN_VARIABLE}")),
+            Err(_) => return Ok(None),
+        },
+    };
+    match EnrolmentToken::parse(text.trim()) {
+        Some(token) => Ok(Some(token)),
+        None => {
+            let error = CommandError::usage(format_args!("{from} does not hold an enrolment token"));
+            Err(error.hint("on the hub's machine: taffrail hub token create --agent"))
+        }
+    }
+}
+
 impl AgentArguments {
-    fn identity_file(&self) -> Result<IdentityFile, CommandError> {
+    /// Reads the identity of the agent; while an API server does not answer that keeps it, asks again.
+    async fn identity(
+        &self,
+        keeper: &dyn KeepIdentity,
+        console: &Console,
+    ) -> Result<Option<Identity>, CommandError> {
+        loop {
+            match Identity::read(keeper).await {
+                Err(error @ AgentError::Kept { .. }) if self.identity_secret.is_some() => {
+                    console.tell(phrase!(
+                        "The agent asks again in {} s: {}\n",
+                        PAUSE.as_secs(),
+                        printable(&chain(&error))
+                    ));
+                    tokio::time::sleep(PAUSE).await;
+                }
+                read => return read.map_err(|error| told(&error)),
+            }
+        }
+    }
+
+    /// Returns the place that keeps the identity of the agent of a cluster.
+    fn keeper(&self, member: &Member) -> Result<Arc<dyn KeepIdentity>, CommandError> {
+        if let Some(secret) = &self.identity_secret {
+            let context = member.context.clone();
+            let context = context.map_err(|failure| CommandError::unreadable(failure.message))?;
+            let (namespace, name) = match secret.split_once('/') {
+                Some((namespace, name)) => (Some(namespace.to_owned()), name),
+                None => (None, &**secret),
+            };
+            return Ok(Arc::new(IdentitySecret::new(context, namespace, name.to_owned())));
+        }
         let folder = self.data.clone().or_else(|| data_folder::usual("agent"));
         let folder = folder.ok_or_else(|| {
             let error = CommandError::usage(
@@ -203,31 +318,7 @@ impl AgentArguments {
             );
             error.hint("name a folder for the agent's key with --data DIR")
         })?;
-        Ok(IdentityFile::in_folder(&folder))
-    }
-
-    /// Reads the enrolment token; `None` if none is given.
-    fn token(&self) -> Result<Option<EnrolmentToken>, CommandError> {
-        let (text, from) = match &self.token_file {
-            Some(path) => {
-                let read = fs::read_to_string(path).map_err(|error| {
-                    CommandError::usage(format_args!("cannot read the enrolment token in {}", path.display()))
-                        .with_source(&error)
-                });
-                (read?, path.display().to_string())
-            }
-            None => match std::env::var(TOKEN_VARIABLE) {
-                Ok(text) => (text, format!("${TOKEN_VARIABLE}")),
-                Err(_) => return Ok(None),
-            },
-        };
-        match EnrolmentToken::parse(text.trim()) {
-            Some(token) => Ok(Some(token)),
-            None => {
-                let error = CommandError::usage(format_args!("{from} does not hold an enrolment token"));
-                Err(error.hint("on the hub's machine: taffrail hub token create --agent"))
-            }
-        }
+        Ok(Arc::new(IdentityFile::in_folder(&folder)))
     }
 
     fn trust(&self) -> Result<HubTrust, CommandError> {
@@ -246,10 +337,12 @@ fn told(error: &AgentError) -> CommandError {
         AgentError::NotEnrolled | AgentError::EnrolmentRefused(_) | AgentError::Refused(_) => {
             "on the hub's machine 'taffrail hub token create --agent' makes a token; give it with --token-file FILE"
         }
-        AgentError::OtherCluster { .. } => "name another folder with --data DIR, and enrol the agent there",
-        AgentError::Malformed { .. } => "remove the file, and enrol the agent again with a new token",
+        AgentError::OtherCluster { .. } => {
+            "keep the identity of each cluster's agent in a place of its own (--data, --identity-secret), and enrol it there"
+        }
+        AgentError::Malformed { .. } => "remove it, and enrol the agent again with a new token",
         AgentError::Certificates { .. } => "name a PEM file with the certificate authority",
-        AgentError::File { .. } | AgentError::Tls(_) | AgentError::Key | AgentError::Ended => "",
+        AgentError::Kept { .. } | AgentError::Tls(_) | AgentError::Key | AgentError::Ended => "",
     };
     let converted = match error {
         AgentError::Certificates { .. } | AgentError::OtherCluster { .. } => CommandError::usage(error),
@@ -280,6 +373,9 @@ fn tell(console: &Console, event: &AgentEvent) {
             pause.as_secs_f64().ceil() as u64,
             printable(reason)
         )),
+        AgentEvent::NotSaved { reason } => {
+            console.tell(phrase!("The agent goes on, and saves its certificate later: {}\n", printable(reason)));
+        }
         AgentEvent::Waiting { pause } => console.tell(phrase!(
             "Another agent reports this cluster; this one waits, and asks again in {} s.\n",
             pause.as_secs()

@@ -219,7 +219,8 @@ impl Command {
                 return Some((&mut clusters.context, &mut clusters.trust));
             }
             #[cfg(feature = "agent")]
-            Command::Agent(AgentArguments { clusters, .. }) => {
+            Command::Agent(arguments) => {
+                let clusters = arguments.clusters_mut();
                 return Some((&mut clusters.context, &mut clusters.trust));
             }
             #[cfg(feature = "hub")]
@@ -258,7 +259,7 @@ impl Command {
             #[cfg(feature = "hub")]
             Command::Hub(_) | Command::Ui(_) => true,
             #[cfg(feature = "agent")]
-            Command::Agent(_) => true,
+            Command::Agent(arguments) => arguments.reports(),
             #[cfg(feature = "tui")]
             Command::Tui(_) => true,
             Command::Reconcile(_)

@@ -1,177 +1,65 @@
 //! Agents that report simulated clusters to a hub that does not know how to reach them.
 
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Child, Stdio};
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::process::Output;
 
 use serde_json::Value;
+use snapbox::str;
+use taffrail_object::yaml;
+use taffrail_testkit::agents::{AgentProcess, AgentsHub};
 
 use super::served::Served;
-use super::{Answer, command, taffrail, watch};
+use super::{Answer, command, run, taffrail, watch};
 
-/// A hub for agents alone, which serves by TLS.
-struct AgentsHub {
-    child: Child,
-    url: String,
-    folder: tempfile::TempDir,
-}
+/// A hub for agents alone, with the agents of a served fleet.
+struct Hub(AgentsHub);
 
-impl Drop for AgentsHub {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl AgentsHub {
-    fn start() -> AgentsHub {
-        let folder = tempfile::tempdir().unwrap();
-        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
-        std::fs::write(folder.path().join("tls.crt"), made.cert.pem()).unwrap();
-        std::fs::write(folder.path().join("tls.key"), made.signing_key.serialize_pem()).unwrap();
-        let data = folder.path().join("data");
-        let created = taffrail(&["hub", "token", "create", "ci", "--data", data.to_str().unwrap()], "");
-        std::fs::write(folder.path().join("token"), &created.stdout).unwrap();
-        let (child, url) = AgentsHub::serve(folder.path(), "127.0.0.1:0");
-        AgentsHub { child, url, folder }
-    }
-
-    fn serve(folder: &Path, listen: &str) -> (Child, String) {
-        let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
-        let mut child = command(&[
-            "hub",
-            "serve",
-            "--clusters-from",
-            "none",
-            "--listen",
-            listen,
-            "--host",
-            "localhost",
-            "--tls-cert-file",
-            &path("tls.crt"),
-            "--tls-key-file",
-            &path("tls.key"),
-            "--data",
-            &path("data"),
-        ])
-        .stdout(Stdio::piped())
-        .stdin(Stdio::null())
-        .spawn()
-        .unwrap();
-        let first = BufReader::new(child.stdout.take().unwrap()).lines().next().unwrap().unwrap();
-        let url =
-            first.strip_prefix("follows 0 clusters, and answers at ").unwrap_or_else(|| panic!("{first}"));
-        (child, url.strip_suffix("/api/v1").unwrap().to_owned())
-    }
-
-    /// Ends the hub without notice, and starts it again at its address.
-    fn restart(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-        let port = self.url.rsplit(':').next().unwrap().to_owned();
-        let (child, url) = AgentsHub::serve(self.folder.path(), &format!("127.0.0.1:{port}"));
-        assert_eq!(url, self.url);
-        self.child = child;
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.folder.path().join(name).to_str().unwrap().to_owned()
+impl Hub {
+    fn start() -> Hub {
+        Hub(AgentsHub::start(command).unwrap())
     }
 
     /// Runs `taffrail hub` with these arguments and the hub's data.
     fn manage(&self, arguments: &[&str]) -> Answer {
-        taffrail(&[&["hub"], arguments, &["--data", &self.path("data")]].concat(), "")
+        Answer::of(self.0.manage(arguments).unwrap())
     }
 
     /// Makes a token for an agent, and returns the file that holds it.
     fn token(&self, name: &str, arguments: &[&str]) -> String {
-        let created = self.manage(&[&["token", "create", "--agent"], arguments].concat());
-        assert_eq!(created.code, 0, "{}", created.stderr);
-        let file = self.path(name);
-        std::fs::write(&file, &created.stdout).unwrap();
-        file
+        self.0.token(name, arguments).unwrap()
     }
 
-    /// Returns the arguments of an agent of a cluster of `served`.
-    fn agent_arguments(&self, served: &Served, context: &str, data: &str, more: &[&str]) -> Vec<String> {
-        let data = self.path(data);
-        let fixed = [
-            "agent",
-            "--hub",
-            &self.url,
-            "--context",
-            context,
-            "--kubeconfig",
-            &served.kubeconfig,
-            "--data",
-            &data,
-        ];
-        fixed.into_iter().chain(more.iter().copied()).map(str::to_owned).collect()
-    }
-
-    /// Starts an agent of a cluster of `served`.
+    /// Starts an agent of a cluster of `served` that keeps its identity in the folder `data`.
     fn agent(&self, served: &Served, context: &str, data: &str, more: &[&str]) -> Agent {
-        let arguments = self.agent_arguments(served, context, data, more);
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        let mut child = command(&arguments).stderr(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
-        let stderr = BufReader::new(child.stderr.take().unwrap());
-        let (sender, lines) = mpsc::channel();
-        std::thread::spawn(move || {
-            stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
-        });
-        Agent { child, lines, seen: Vec::new() }
+        let data = self.0.path(data);
+        Agent(self.0.agent(&served.kubeconfig, context, &[&["--data", &data], more].concat()).unwrap())
+    }
+
+    /// Runs an agent of a cluster of `served` to its end.
+    fn run_agent(&self, served: &Served, context: &str, data: &str, more: &[&str]) -> Answer {
+        let data = self.0.path(data);
+        let more = [&["--data", &data], more].concat();
+        run(self.0.agent_command(&served.kubeconfig, context, &more), b"")
     }
 
     /// Asks the hub.
     fn ask(&self, arguments: &[&str]) -> Answer {
-        let (token, authority) = (self.path("token"), self.path("tls.crt"));
-        let by_hub = ["--hub", &self.url, "--hub-token-file", &token, "--hub-ca-file", &authority];
-        taffrail(&[arguments, &by_hub].concat(), "")
+        Answer::of(self.0.ask(arguments).unwrap())
     }
 
     /// Asks the hub until the answer is as `expected` says.
     fn ask_until(&self, arguments: &[&str], expected: impl Fn(&Answer) -> bool) -> Answer {
-        let begun = Instant::now();
-        loop {
-            let answer = self.ask(arguments);
-            if expected(&answer) {
-                return answer;
-            }
-            assert!(begun.elapsed() < Duration::from_secs(60), "{}{}", answer.stdout, answer.stderr);
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        let is_expected = |output: &Output| expected(&Answer::of(output.clone()));
+        Answer::of(self.0.ask_until(arguments, is_expected).unwrap())
     }
 }
 
 /// A running agent, which ends with the test.
-struct Agent {
-    child: Child,
-    /// The lines that it writes to stderr.
-    lines: mpsc::Receiver<String>,
-    seen: Vec<String>,
-}
+struct Agent(AgentProcess);
 
 impl Agent {
     /// Waits for a line on stderr that begins with `text`.
     fn until(&mut self, text: &str) -> String {
-        loop {
-            let Ok(line) = self.lines.recv_timeout(Duration::from_secs(90)) else {
-                panic!("the agent did not write '{text}', but {:#?}", self.seen);
-            };
-            self.seen.push(line.clone());
-            if line.starts_with(text) {
-                return line;
-            }
-        }
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.0.until(text).unwrap_or_else(|error| panic!("{error:#}"))
     }
 }
 
@@ -188,7 +76,7 @@ fn rows(answer: &Answer) -> Vec<String> {
 #[test]
 fn clusters_of_agents_are_listed_like_those_that_are_read() {
     let served = watch::served();
-    let hub = AgentsHub::start();
+    let hub = Hub::start();
     let names: Vec<String> = served.clusters.iter().map(|cluster| cluster.name().to_owned()).collect();
     let mut agents = Vec::new();
     for name in &names {
@@ -255,7 +143,7 @@ fn without_times(json: &str) -> Value {
 #[test]
 fn an_agent_goes_on_after_its_hub_restarts_and_is_listed_and_revoked() {
     let served = watch::served();
-    let mut hub = AgentsHub::start();
+    let mut hub = Hub::start();
     let name = served.clusters[0].name().to_owned();
     let token = hub.token("agent-token", &[]);
     let mut agent = hub.agent(&served, &name, "a", &["--token-file", &token, "--name", "eu-1"]);
@@ -264,7 +152,7 @@ fn an_agent_goes_on_after_its_hub_restarts_and_is_listed_and_revoked() {
         answer.code == 0 && answer.stdout.contains("eu-1") && !answer.stdout.contains("Unknown")
     };
     hub.ask_until(&["get", "clusters"], is_live);
-    hub.restart();
+    hub.0.restart().unwrap();
     agent.until("Not connected; the agent tries again in ");
     agent.until("Connected: the agent reports cluster 'eu-1'.");
     hub.ask_until(&["get", "clusters"], is_live);
@@ -278,7 +166,7 @@ fn an_agent_goes_on_after_its_hub_restarts_and_is_listed_and_revoked() {
     let revoked = hub.manage(&["revoke", "eu-1"]);
     assert_eq!((revoked.code, &*revoked.stderr), (0, "The agent of cluster eu-1 is revoked.\n"));
     assert_eq!(agent.until("error"), "error: the hub refuses the agent: the agent was revoked");
-    assert_eq!(agent.child.wait().unwrap().code(), Some(3));
+    assert_eq!(agent.0.wait().unwrap().code(), Some(3));
     let again = hub.manage(&["revoke", "eu-1"]);
     assert_eq!(again.code, 2, "{}", again.stderr);
 }
@@ -286,12 +174,9 @@ fn an_agent_goes_on_after_its_hub_restarts_and_is_listed_and_revoked() {
 #[test]
 fn who_may_not_enrol_is_told_why_and_what_to_do() {
     let served = watch::served();
-    let hub = AgentsHub::start();
+    let hub = Hub::start();
     let name = served.clusters[0].name().to_owned();
-    let run = |data: &str, more: &[&str]| {
-        let arguments = hub.agent_arguments(&served, &name, data, more);
-        taffrail(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), "")
-    };
+    let run = |data: &str, more: &[&str]| hub.run_agent(&served, &name, data, more);
     let refused = run("a", &[]);
     assert_eq!(refused.code, 3);
     snapbox::assert_data_eq!(
@@ -311,8 +196,8 @@ fn who_may_not_enrol_is_told_why_and_what_to_do() {
         "{}",
         refused.stderr
     );
-    std::fs::write(hub.path("wrong"), "no token").unwrap();
-    let refused = run("e", &["--token-file", &hub.path("wrong")]);
+    std::fs::write(hub.0.path("wrong"), "no token").unwrap();
+    let refused = run("e", &["--token-file", &hub.0.path("wrong")]);
     assert_eq!(refused.code, 2);
     assert!(refused.stderr.contains("does not hold an enrolment token"), "{}", refused.stderr);
     // Another agent, with a token for the cluster, takes over, and the first one waits.
@@ -327,4 +212,105 @@ fn who_may_not_enrol_is_told_why_and_what_to_do() {
         plain.stderr,
         "error: an agent reports by https alone: --hub has another scheme\n hint: write --hub https://HOST:PORT\n"
     );
+}
+
+#[test]
+fn manifest_names_every_kind_and_grants_no_write_but_to_its_own_secret() {
+    let served = watch::served();
+    let hub = Hub::start();
+    let name = served.clusters[0].name();
+    let token = hub.token("agent-token", &[]);
+    let print = |more: &[&str]| {
+        let fixed = ["agent", "manifest", "--hub", hub.0.url(), "--context", name];
+        let answer = taffrail(&[&fixed, &["--kubeconfig", &served.kubeconfig][..], more].concat(), "");
+        assert_eq!(answer.code, 0, "{}", answer.stderr);
+        answer
+    };
+    let answer = print(&["--token-file", &token, "--image", "registry.example.com/taffrail:0.1.0"]);
+    let documents: Vec<Value> = yaml::read_all(&answer.stdout).unwrap();
+    let named: Vec<String> = documents
+        .iter()
+        .map(|it| format!("{} {}", it["kind"].as_str().unwrap(), it["metadata"]["name"].as_str().unwrap()))
+        .collect();
+    snapbox::assert_data_eq!(
+        named.join("\n"),
+        str![[r#"
+Namespace taffrail
+ServiceAccount taffrail-agent
+ClusterRole taffrail-agent
+ClusterRoleBinding taffrail-agent
+Secret taffrail-agent
+Role taffrail-agent
+RoleBinding taffrail-agent
+Secret taffrail-agent-token
+Deployment taffrail-agent
+"#]]
+    );
+    assert!(documents[4]["data"].is_null(), "another apply would take the key away: {}", documents[4]);
+    assert_eq!(documents[7]["stringData"]["token"], std::fs::read_to_string(&token).unwrap().trim());
+    let container = &documents[8]["spec"]["template"]["spec"]["containers"][0];
+    let arguments = [
+        "agent",
+        "--hub",
+        hub.0.url(),
+        "--name",
+        name,
+        "--identity-secret",
+        "taffrail-agent",
+        "--token-file",
+        "/var/run/taffrail/token/token",
+    ];
+    assert_eq!(container["args"], serde_json::json!(arguments));
+    let granted = |role: &Value| {
+        let words = |rule: &Value, field: &str| -> Vec<String> {
+            serde_json::from_value(rule[field].clone()).unwrap_or_default()
+        };
+        let mut granted = Vec::new();
+        for rule in role["rules"].as_array().unwrap() {
+            let names = rule["resourceNames"].as_array().map(|names| names.len());
+            for resource in words(rule, "resources") {
+                granted.push((resource, words(rule, "verbs").join(" "), names));
+            }
+        }
+        granted
+    };
+    let read = granted(&documents[2]);
+    assert!(read.len() > 40, "{read:?}");
+    for (resource, verbs, names) in &read {
+        assert_eq!(names, &None);
+        assert!(!resource.contains('*'), "{resource}");
+        let is_log = resource == "pods/log" && verbs == "get";
+        assert!(is_log || verbs == "get list watch" && !resource.contains('/'), "{resource} {verbs}");
+    }
+    assert!(read.iter().any(|(resource, ..)| resource == "secrets"));
+    assert_eq!(granted(&documents[5]), [("secrets".to_owned(), "get patch".to_owned(), Some(1))]);
+
+    let answer = print(&["--without-secrets"]);
+    let documents: Vec<Value> = yaml::read_all(&answer.stdout).unwrap();
+    assert!(granted(&documents[2]).iter().all(|(resource, ..)| resource != "secrets"));
+    assert_eq!(documents.len(), 7, "neither a token nor an image was given");
+    snapbox::assert_data_eq!(
+        answer.stderr,
+        "Without a right to Secrets less is known of 0 of 1 apps (releases of Helm: 0; Applications of Argo CD for other clusters: 0; others that declare a Secret: 0).\n"
+    );
+}
+
+#[test]
+fn an_agent_that_keeps_its_identity_in_a_secret_goes_on_elsewhere() {
+    let served = watch::served();
+    let hub = Hub::start();
+    let cluster = &served.clusters[0];
+    let token = hub.token("agent-token", &[]);
+    let start = |more: &[&str]| {
+        let more = [&["--identity-secret", "default/eu-1", "--name", "eu-1"], more].concat();
+        Agent(hub.0.agent(&served.kubeconfig, cluster.name(), &more).unwrap())
+    };
+    let mut agent = start(&["--token-file", &token]);
+    agent.until("Connected: the agent reports cluster 'eu-1'.");
+    drop(agent);
+    let kept = cluster.get("v1", "Secret", "default", "eu-1").unwrap();
+    assert!(kept["data"]["agent.json"].is_string(), "{kept}");
+    // As a Pod on another node, whose token is gone.
+    start(&["--token-file", "/nowhere/token"]).until("Connected: the agent reports cluster 'eu-1'.");
+    start(&[]).until("Connected: the agent reports cluster 'eu-1'.");
 }

@@ -64,7 +64,7 @@ mod watch;
 
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use snapbox::{Redactions, str};
@@ -77,6 +77,14 @@ struct Answer {
 }
 
 impl Answer {
+    fn of(output: Output) -> Answer {
+        Answer {
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+            code: output.status.code().unwrap(),
+        }
+    }
+
     fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("{error}\n{}\n{}", self.stdout, self.stderr))
@@ -147,11 +155,7 @@ fn run(mut command: Command, input: &[u8]) -> Answer {
     });
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap();
-    Answer {
-        stdout: String::from_utf8(output.stdout).unwrap(),
-        stderr: String::from_utf8(output.stderr).unwrap(),
-        code: output.status.code().unwrap(),
-    }
+    Answer::of(output)
 }
 
 /// Says why a test shows nothing here.

@@ -13,6 +13,7 @@ mod stage;
 
 mod access;
 mod actions;
+mod agents;
 mod apps;
 mod broken;
 mod clusters;
