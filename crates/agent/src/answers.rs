@@ -7,27 +7,83 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use taffrail_api::agent_protocol::{AgentMessage, Answer, AnswerFault, MAX_MESSAGE, Question, agent_message};
+use taffrail_api::agent_protocol::{
+    AgentMessage, Answer, AnswerFault, MAX_MESSAGE, Question, QuestionKind, agent_message,
+};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
-/// Maximum number of questions that are answered at one time; further ones are refused.
-const MAX_AT_ONCE: usize = 32;
+/// Maximum number of questions that are answered at one time, followed logs among them; further ones are refused.
+const MAX_AT_ONCE: usize = 48;
 
-/// Maximum length of an answer, in bytes; a longer one is refused.
+/// Maximum length of a whole answer, in bytes; a longer one is refused.
 const MAX_ANSWER: usize = 16 << 20;
 
 /// The length of a part of an answer, in bytes.
 const PART: usize = MAX_MESSAGE / 2;
 
-/// The future of an answer: as JSON, or the reason why there is none.
-pub type Answering = Pin<Box<dyn Future<Output = Result<Vec<u8>, AnswerFault>> + Send>>;
+/// A question of the hub about the cluster.
+#[derive(Debug)]
+pub struct AskedQuestion {
+    /// What is asked for.
+    pub kind: QuestionKind,
+    /// The question, as JSON.
+    pub question: Vec<u8>,
+    /// The time within which the answer must come; that of logs and runs must begin in it.
+    pub patience: Duration,
+}
 
-/// Answers questions of views about the cluster.
+/// The future of an answer, which sends it, or returns the reason why there is none.
+pub type Answering = Pin<Box<dyn Future<Output = Result<(), AnswerFault>> + Send>>;
+
+/// Answers questions about the cluster.
 pub trait AnswerQuestions: Send + Sync {
-    /// Returns a future that answers a question, which is the body of `POST /api/v1/questions`, within `patience`.
-    /// Dropping it ends the work for the answer.
-    fn answer(&self, question: Vec<u8>, patience: Duration) -> Answering;
+    /// Returns a future that answers a question. Dropping it ends the work for the answer.
+    fn answer(&self, question: AskedQuestion, parts: AnswerParts) -> Answering;
+}
+
+/// The way of an answer to the hub.
+#[derive(Debug)]
+pub struct AnswerParts {
+    id: u64,
+    outbox: mpsc::Sender<AgentMessage>,
+}
+
+impl AnswerParts {
+    /// Sends the whole answer.
+    ///
+    /// # Errors
+    /// If it is longer than 16 MiB, or the session has ended.
+    pub async fn send_whole(&self, answer: &[u8]) -> Result<(), AnswerFault> {
+        if answer.len() > MAX_ANSWER {
+            return Err(AnswerFault::Failed("the answer is too long".to_owned()));
+        }
+        self.send(answer).await
+    }
+
+    /// Sends the next bytes of the answer, and waits until there is room for them.
+    ///
+    /// # Errors
+    /// If the session has ended.
+    pub async fn send(&self, bytes: &[u8]) -> Result<(), AnswerFault> {
+        for part in bytes.chunks(PART) {
+            self.send_part(part.to_vec(), false, String::new()).await?;
+        }
+        Ok(())
+    }
+
+    async fn send_part(&self, part: Vec<u8>, is_last: bool, error: String) -> Result<(), AnswerFault> {
+        let answer = Answer { id: self.id, part, is_last, error };
+        let message = AgentMessage { message: Some(agent_message::Message::Answer(answer)) };
+        let sent = self.outbox.send(message).await;
+        sent.map_err(|_| AnswerFault::Failed("the session with the hub has ended".to_owned()))
+    }
+
+    async fn end(&self, answered: Result<(), AnswerFault>) {
+        let error = answered.err().map(|fault| fault.to_string()).unwrap_or_default();
+        // A session that has ended needs no answer.
+        let _ = self.send_part(Vec::new(), true, error).await;
+    }
 }
 
 /// The way in which an agent answers.
@@ -41,6 +97,8 @@ pub(crate) struct Answers {
 pub(crate) struct AnswersOfSession {
     answerer: Option<Arc<dyn AnswerQuestions>>,
     is_allowed: Arc<AtomicBool>,
+    /// The reason why operations are refused; `None` if they are run.
+    refuses_operations: Option<&'static str>,
     outbox: mpsc::Sender<AgentMessage>,
     tasks: JoinSet<()>,
     running: HashMap<u64, AbortHandle>,
@@ -56,58 +114,62 @@ impl Answers {
         self.is_allowed.store(true, Ordering::Release);
     }
 
-    /// Begins a session, whose answers go to `outbox`.
-    pub(crate) fn session(&self, outbox: mpsc::Sender<AgentMessage>) -> AnswersOfSession {
+    /// Begins a session, whose answers go to `outbox`, and which refuses operations for the given reason.
+    pub(crate) fn session(
+        &self,
+        outbox: mpsc::Sender<AgentMessage>,
+        refuses_operations: Option<&'static str>,
+    ) -> AnswersOfSession {
         let (answerer, is_allowed) = (self.answerer.clone(), Arc::clone(&self.is_allowed));
-        AnswersOfSession { answerer, is_allowed, outbox, tasks: JoinSet::new(), running: HashMap::new() }
+        let (tasks, running) = (JoinSet::new(), HashMap::new());
+        AnswersOfSession { answerer, is_allowed, refuses_operations, outbox, tasks, running }
     }
 }
 
 impl AnswersOfSession {
     /// Begins to answer a question.
-    pub(crate) fn begin(&mut self, question: Question) {
+    pub(crate) fn begin(&mut self, asked: Question) {
         while self.tasks.try_join_next().is_some() {}
         self.running.retain(|_, task| !task.is_finished());
-        let Question { id, question, patience_millis } = question;
-        let is_room = self.running.len() < MAX_AT_ONCE;
-        let is_allowed = self.is_allowed.load(Ordering::Acquire);
-        let (answerer, outbox) =
-            (self.answerer.clone().filter(|_| is_room && is_allowed), self.outbox.clone());
+        let (id, kind) = (asked.id, QuestionKind::try_from(asked.kind));
+        let patience = Duration::from_millis(asked.patience_millis.into());
+        let answerer = self.answerer_of(kind.ok());
+        let parts = AnswerParts { id, outbox: self.outbox.clone() };
+        let own = AnswerParts { id, outbox: self.outbox.clone() };
+        let question = asked.question;
         let task = self.tasks.spawn(async move {
-            let patience = Duration::from_millis(patience_millis.into());
             let answered = match answerer {
-                None if !is_room => {
-                    Err(AnswerFault::Failed("the agent answers as many other questions as it may".to_owned()))
+                Ok((answerer, kind)) => {
+                    answerer.answer(AskedQuestion { kind, question, patience }, parts).await
                 }
-                None if !is_allowed => {
-                    Err(AnswerFault::Failed("the agent has not read its cluster yet".to_owned()))
-                }
-                None => Err(AnswerFault::Failed("the agent answers no questions".to_owned())),
-                Some(answerer) => answerer.answer(question, patience).await,
+                Err(why) => Err(AnswerFault::Failed(why.to_owned())),
             };
-            let answered = answered.and_then(|answer| match answer.len() > MAX_ANSWER {
-                true => Err(AnswerFault::Failed("the answer is too long".to_owned())),
-                false => Ok(answer),
-            });
-            let send = async |part: &[u8], is_last, error| {
-                let answer = Answer { id, part: part.to_vec(), is_last, error };
-                let message = AgentMessage { message: Some(agent_message::Message::Answer(answer)) };
-                outbox.send(message).await
-            };
-            match answered {
-                Err(fault) => drop(send(&[], true, fault.to_string()).await),
-                Ok(answer) => {
-                    let mut parts = answer.chunks(PART).peekable();
-                    while let Some(part) = parts.next() {
-                        // A session that has ended needs no answer.
-                        if send(part, parts.peek().is_none(), String::new()).await.is_err() {
-                            return;
-                        }
-                    }
-                }
-            }
+            own.end(answered).await;
         });
         self.running.insert(id, task);
+    }
+
+    /// Returns what answers a question of this kind, which is `None` for one of a later release.
+    ///
+    /// # Errors
+    /// The reason why none does.
+    fn answerer_of(
+        &self,
+        kind: Option<QuestionKind>,
+    ) -> Result<(Arc<dyn AnswerQuestions>, QuestionKind), &'static str> {
+        let kind = kind.ok_or("the agent is older than the hub, and does not know this question")?;
+        if self.running.len() >= MAX_AT_ONCE {
+            return Err("the agent answers as many other questions as it may");
+        }
+        if !self.is_allowed.load(Ordering::Acquire) {
+            return Err("the agent has not read its cluster yet");
+        }
+        let is_operation = matches!(kind, QuestionKind::Plan | QuestionKind::Run);
+        if let Some(why) = self.refuses_operations.filter(|_| is_operation) {
+            return Err(why);
+        }
+        let answerer = self.answerer.clone().ok_or("the agent answers no questions")?;
+        Ok((answerer, kind))
     }
 
     /// Ends the work for an answer that nobody waits for.

@@ -26,7 +26,7 @@ mod generated;
 mod identity;
 mod link;
 
-pub use answers::{AnswerQuestions, Answering};
+pub use answers::{AnswerParts, AnswerQuestions, Answering, AskedQuestion};
 pub use connect::{HubAddress, HubTrust};
 pub use error::AgentError;
 pub use identity::{Identity, IdentityFile, IdentitySecret, KeepError, KeepIdentity};

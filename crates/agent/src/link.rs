@@ -58,6 +58,8 @@ pub struct AgentSettings {
     pub name: String,
     /// The version of the agent.
     pub version: String,
+    /// True to run the operations that the hub asks for.
+    pub allows_actions: bool,
     /// The pauses before the agent dials again.
     pub pauses: AgentPauses,
 }
@@ -454,13 +456,25 @@ impl Link {
         while messages.try_recv().is_ok() {}
         let renewal = sleep(renewal_after(self.identity.expires));
         let cluster = self.identity.cluster.clone();
-        let mut session = answers.session(answering);
+        let mut session = answers.session(answering, self.refuses_operations(is_proxied));
         let place = self.settings.keeper.place();
         tokio::select! {
             biased;
             ended = self.receive(&mut inbox, replies, &mut session, tell) => Err(ended),
             ended = pass_on(&cluster, &place, messages, answers, &outbox) => Err(ended),
             () = renewal => Err(Ended::Renewing),
+        }
+    }
+
+    /// Returns the reason why the agent runs no operations in a session; `None` if it runs them.
+    fn refuses_operations(&self, is_proxied: bool) -> Option<&'static str> {
+        match self.settings.allows_actions {
+            // Whoever the hub says ends TLS: a proxy that is accepted can say that, too.
+            true if is_proxied || self.settings.trust.is_proxy() => {
+                Some("a proxy ends TLS between the hub and the agent, which could forge operations")
+            }
+            true => None,
+            false => Some("the agent runs no operations; start it with --allow-actions"),
         }
     }
 
@@ -476,7 +490,7 @@ impl Link {
             public_key: self.identity.public_key()?,
             version: self.settings.version.clone(),
             yields: self.yields,
-            allows_actions: false,
+            allows_actions: self.settings.allows_actions,
         };
         send(&outbox, agent_message::Message::Hello(hello)).await?;
         let sent = futures::stream::unfold((sent, answered), async |(mut sent, mut answered)| {

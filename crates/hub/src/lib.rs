@@ -23,4 +23,4 @@ pub use fleet::{Disagreement, FleetError, FleetState, MAX_DISAGREEMENT, Tells};
 pub use index::{
     AppFilter, FleetIndex, FleetView, GroupBy, InvalidName, NameFilter, PublishedFleet, ReportedCluster,
 };
-pub use operations::{MAX_ITEMS, Operate, OperationRun, UncertainWrite, Work};
+pub use operations::{MAX_ITEMS, Operate, OperationRun, Work};

@@ -11,7 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 use taffrail_api::ObjectActionList;
 use taffrail_api::operations::{
     ActionQuestion, MOST_UNCOUNTED, OperationEvent, OperationId, OperationQuestion, OperationRecord,
-    OperationTarget, Outcome, PlanAnswer, PlannedWrite, RecordedItem, RecordedWrite, RunRequest, WriteTrace,
+    OperationTarget, Outcome, PlanAnswer, RecordedItem, RecordedWrite, RunRequest, UncertainWrite,
+    WriteTrace,
 };
 use taffrail_api::report::AppId;
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -74,17 +75,6 @@ pub trait Operate: Send + Sync {
         writes: Vec<UncertainWrite>,
         patience: Duration,
     ) -> BoxFuture<'_, Vec<(WriteTrace, String)>>;
-}
-
-/// A write whose result is not known.
-#[derive(Debug, Clone)]
-pub struct UncertainWrite {
-    /// The name of the cluster.
-    pub cluster: String,
-    /// The write.
-    pub write: PlannedWrite,
-    /// The time at which it was planned.
-    pub since: Timestamp,
 }
 
 /// The work of an operation: sends its writes, and the events of the run, until it ends.

@@ -60,7 +60,7 @@ pub mod yaml_rules;
 
 pub use layer::{FoundRules, Layer, RuleErrors};
 #[cfg(feature = "lua")]
-pub use library::{shipped_action_names, shipped_actions};
+pub use library::{shipped_action_kinds, shipped_action_names, shipped_actions};
 pub use origin::Origin;
 pub use rule_tests::{FailedCase, Fault, Folder, RuleTestReport, test_rules};
 pub use script::{Judged, Script, ScriptKind, computed};

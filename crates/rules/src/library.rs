@@ -30,6 +30,14 @@ pub fn shipped_actions() -> Customizations {
     Customizations::of_folder(Origin::Shipped, ACTIONS.iter().copied())
 }
 
+/// Returns the groups and kinds that have actions that are part of Taffrail.
+#[cfg(feature = "lua")]
+pub fn shipped_action_kinds() -> BTreeSet<(&'static str, &'static str)> {
+    // `GROUP/KIND/actions/…`
+    let kind = |path: &'static str| path.split_once("/actions/")?.0.split_once('/');
+    ACTIONS.iter().filter_map(|(path, _)| kind(path)).collect()
+}
+
 /// Returns the names of the actions that are part of Taffrail, of all kinds together, such as `restart`.
 #[cfg(feature = "lua")]
 pub fn shipped_action_names() -> BTreeSet<&'static str> {

@@ -31,7 +31,7 @@ impl Drop for AgentsHub {
 }
 
 impl AgentsHub {
-    /// Starts a hub with a certificate and an access token of its own.
+    /// Starts a hub with a certificate and an access token of its own, which may read logs and act.
     ///
     /// # Errors
     /// If it does not start.
@@ -40,8 +40,9 @@ impl AgentsHub {
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()])?;
         std::fs::write(folder.path().join("tls.crt"), made.cert.pem())?;
         std::fs::write(folder.path().join("tls.key"), made.signing_key.serialize_pem())?;
-        let created =
-            taffrail(&["hub", "token", "create", "ci", "--data"]).arg(folder.path().join("data")).output()?;
+        let created = taffrail(&["hub", "token", "create", "ci", "--logs", "--act", "--data"])
+            .arg(folder.path().join("data"))
+            .output()?;
         ensure!(created.status.success(), "no token was made: {created:?}");
         std::fs::write(folder.path().join("token"), created.stdout)?;
         let (child, url) = serve(taffrail, folder.path(), "127.0.0.1:0")?;
@@ -119,9 +120,14 @@ impl AgentsHub {
     /// # Errors
     /// If it cannot be run.
     pub fn ask(&self, arguments: &[&str]) -> Result<Output> {
+        Ok(self.ask_command(arguments).stdin(Stdio::null()).output()?)
+    }
+
+    /// Returns the command that asks the hub.
+    pub fn ask_command(&self, arguments: &[&str]) -> Command {
         let (token, authority) = (self.path("token"), self.path("tls.crt"));
         let by_hub = ["--hub", &self.url, "--hub-token-file", &token, "--hub-ca-file", &authority];
-        Ok((self.taffrail)(&[arguments, &by_hub].concat()).stdin(Stdio::null()).output()?)
+        (self.taffrail)(&[arguments, &by_hub].concat())
     }
 
     /// Asks the hub until the answer is as `is_expected` says.

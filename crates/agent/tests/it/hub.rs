@@ -174,6 +174,7 @@ impl TestHub {
             cluster: cluster.to_owned(),
             name: name.to_owned(),
             version: "0.1.0".to_owned(),
+            allows_actions: false,
             pauses: AgentPauses {
                 first: Duration::from_millis(100),
                 longest: Duration::from_secs(1),

@@ -171,18 +171,21 @@ pub struct Refused {
     #[prost(uint64, tag = "1")]
     pub epoch: u64,
 }
-/// A question of a view about the cluster, which the agent answers from the cluster. Nothing of it is stored.
+/// A question about the cluster, which the agent answers from the cluster. Nothing of it is stored.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Question {
     /// A number by which the answer names the question.
     #[prost(uint64, tag = "1")]
     pub id: u64,
-    /// The question, as JSON: the body of POST /api/v1/questions.
+    /// The question, as JSON.
     #[prost(bytes = "vec", tag = "2")]
     pub question: ::prost::alloc::vec::Vec<u8>,
-    /// The time within which the answer must come, in milliseconds.
+    /// The time within which the answer must come, in milliseconds; that of logs and runs must begin in it.
     #[prost(uint32, tag = "3")]
     pub patience_millis: u32,
+    /// What is asked for.
+    #[prost(enumeration = "QuestionKind", tag = "4")]
+    pub kind: i32,
 }
 /// The hub does not wait for this answer any more.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -195,14 +198,15 @@ pub struct Cancel {
 pub struct Answer {
     #[prost(uint64, tag = "1")]
     pub id: u64,
-    /// The next bytes of the answer, as JSON, at most 64 KiB.
+    /// The next bytes of the answer, as JSON, or as lines of JSON, at most 64 KiB.
     #[prost(bytes = "vec", tag = "2")]
     pub part: ::prost::alloc::vec::Vec<u8>,
     /// True for the last part.
     #[prost(bool, tag = "3")]
     pub is_last: bool,
     /// The reason why there is no answer, as JSON: {"question": …} with an error of the question as POST /api/v1/questions
-    /// tells it, "late", or {"failed": "REASON"}; then the parts count for nothing. Empty if there is an answer.
+    /// tells it, "late", or {"failed": "REASON"}; then the parts count for nothing, unless they are lines. Empty if there is
+    /// an answer.
     #[prost(string, tag = "4")]
     pub error: ::prost::alloc::string::String,
 }
@@ -599,6 +603,55 @@ pub struct Time {
     /// Nanoseconds within the second, of the same sign.
     #[prost(int32, tag = "2")]
     pub nanos: i32,
+}
+/// What a question asks for. An agent of an earlier release takes each for a view, and finds it malformed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum QuestionKind {
+    /// A view: the body of POST /api/v1/questions. The answer is that of the hub.
+    View = 0,
+    /// Logs: the body of POST /api/v1/logs. The answer has one event on each line, as that of the hub; it goes on while
+    /// logs are followed.
+    Logs = 1,
+    /// The actions that an object has: the question of an action, whose name does not matter. The answer is the list.
+    Actions = 2,
+    /// The plan of an operation: {"question": …, "plannedAt": …} with the body of POST /api/v1/plans, and the time that the
+    /// writes shall contain, or null for the present. The answer is that of the hub. Nothing is written.
+    Plan = 3,
+    /// The run of an operation: the body of POST /api/v1/operations. The agent plans it again, and writes nothing if the plan
+    /// has another digest. The answer has one event on each line. Only for agents with Hello.allows_actions.
+    Run = 4,
+    /// What writes left whose result is not known: a list of {"cluster": …, "write": …, "since": …}. The answer is a list of
+    /// \[TRACE, REASON\], in the same order. Nothing is written.
+    Trace = 5,
+}
+impl QuestionKind {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::View => "QUESTION_KIND_VIEW",
+            Self::Logs => "QUESTION_KIND_LOGS",
+            Self::Actions => "QUESTION_KIND_ACTIONS",
+            Self::Plan => "QUESTION_KIND_PLAN",
+            Self::Run => "QUESTION_KIND_RUN",
+            Self::Trace => "QUESTION_KIND_TRACE",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "QUESTION_KIND_VIEW" => Some(Self::View),
+            "QUESTION_KIND_LOGS" => Some(Self::Logs),
+            "QUESTION_KIND_ACTIONS" => Some(Self::Actions),
+            "QUESTION_KIND_PLAN" => Some(Self::Plan),
+            "QUESTION_KIND_RUN" => Some(Self::Run),
+            "QUESTION_KIND_TRACE" => Some(Self::Trace),
+            _ => None,
+        }
+    }
 }
 /// The delivery tool, or the kind of its declaring object. UNSPECIFIED: the hub leaves the app out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]

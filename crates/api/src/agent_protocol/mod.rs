@@ -16,12 +16,14 @@ mod write;
 
 use std::fmt::Write as _;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 pub use generated::*;
 pub use read::InvalidMessage;
 
+use crate::operations::OperationQuestion;
 use crate::question::QuestionError;
 
 /// The maximum length of a message that an agent sends, in bytes, unless a single half or the facts about a cluster are
@@ -37,6 +39,16 @@ const MAX_ERRORS: usize = 256 << 10;
 
 /// The name of the metadata that tells an error of a hub from one that a proxy made.
 pub const REFUSED: &str = "taffrail-refused";
+
+/// The question of [`QuestionKind::Plan`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanRequest {
+    /// The question of the operation.
+    pub question: OperationQuestion,
+    /// The time that the writes shall contain; `None` for the present.
+    pub planned_at: Option<Timestamp>,
+}
 
 /// The reason why an agent gave no answer to a question, as [`Answer::error`] holds it in JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

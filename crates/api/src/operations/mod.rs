@@ -17,7 +17,7 @@ pub use plan::{
     PlannedWrite, RefusedItem, Target, called,
 };
 pub use question::{ActionQuestion, OperationQuestion, VerbQuestion};
-pub use record::{OperationRecord, RecordedItem, RecordedWrite, WriteState, WriteTrace};
+pub use record::{OperationRecord, RecordedItem, RecordedWrite, UncertainWrite, WriteState, WriteTrace};
 pub use run::{After, OperationError, OperationEvent, OperationId, Outcome, Reply, RunRequest, WaitingItem};
 
 /// Maximum number of apps of an operation that needs no confirmation of their number.

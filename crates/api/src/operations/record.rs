@@ -46,6 +46,18 @@ impl WriteTrace {
     }
 }
 
+/// A write whose result is not known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UncertainWrite {
+    /// The name of the cluster.
+    pub cluster: String,
+    /// The write.
+    pub write: PlannedWrite,
+    /// The time at which it was planned.
+    pub since: Timestamp,
+}
+
 /// A run of an operation, as a hub records it: who asked for it, what was written, and the results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -90,6 +90,8 @@ struct Connected {
     /// The name under which the hub lists the cluster.
     name: String,
     questions: Questions,
+    /// The reason why the agent runs no operations; `None` if it runs them.
+    refuses_operations: Option<&'static str>,
     /// Ends the session, with the reason.
     end: oneshot::Sender<End>,
 }
@@ -217,6 +219,7 @@ impl Agents {
         &self,
         agent: &AgentRecord,
         yields: bool,
+        refuses_operations: Option<&'static str>,
     ) -> Result<(u64, oneshot::Receiver<End>, Inquirer), Status> {
         let session = self.sessions.fetch_add(1, Ordering::Relaxed) + 1;
         let (end, ended) = oneshot::channel();
@@ -230,7 +233,8 @@ impl Agents {
             return Err(Status::already_exists("another agent of this cluster is connected; this one waits"));
         }
         let (questions, inquirer) = questions();
-        let new = Connected { session, key: agent.key(), name: agent.name.clone(), questions, end };
+        let (key, name) = (agent.key(), agent.name.clone());
+        let new = Connected { session, key, name, questions, refuses_operations, end };
         let earlier = connected.insert(agent.cluster.clone(), new);
         drop((known, connected));
         if let Some(earlier) = earlier {

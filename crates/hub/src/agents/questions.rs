@@ -1,20 +1,32 @@
 //! Questions of views that agents answer from their clusters. Nothing of them is stored.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use taffrail_api::agent_protocol::{Answer, AnswerFault, Cancel, HubMessage, Question, hub_message};
+use futures::{Stream, StreamExt as _};
+use jiff::Timestamp;
+use serde::Serialize;
+use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use taffrail_api::ObjectActionList;
+use taffrail_api::agent_protocol::{
+    Answer, AnswerFault, Cancel, HubMessage, PlanRequest, Question, QuestionKind, hub_message,
+};
+use taffrail_api::logs::{LogEvent, LogLine, LogsQuestion};
+use taffrail_api::operations::{
+    ActionQuestion, OperationEvent, OperationQuestion, OperationTarget, PlanAnswer, RunRequest,
+    UncertainWrite, WriteTrace,
+};
 use taffrail_api::question::{ViewAnswer, ViewQuestion};
-use tokio::sync::{Semaphore, mpsc, oneshot};
-use tokio::time::timeout;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
 
 use super::Agents;
-use crate::ask::AskError;
+use crate::ask::{AskError, LogAnswer, LogBounds};
 use crate::index::lock;
 
 /// Maximum number of questions that an agent answers at one time; further ones wait.
@@ -31,22 +43,32 @@ const MAX_ON_THEIR_WAY: usize = 32 << 20;
 const TURN: Duration = Duration::from_secs(2);
 
 /// The members of an answer that hold what users wrote; their contents may say anything.
-const WRITTEN_BY_USERS: [&str; 3] = ["object", "labels", "annotations"];
+const WRITTEN_BY_USERS: [&str; 6] = ["object", "labels", "annotations", "patch", "alternative", "body"];
+
+/// Maximum number of answers of an agent that are followed logs, and of those that are runs of operations.
+const MAX_LINES_AT_ONCE: usize = 8;
+
+/// Maximum length of the lines of an answer that wait to be taken, in bytes; an answer with more ends.
+const MAX_QUEUED: usize = 8 << 20;
+
+/// Maximum length of one line of an answer, in bytes.
+const MAX_LINE: usize = 1 << 20;
 
 /// The way to ask a connected agent.
 #[derive(Clone)]
 pub(super) struct Questions {
     orders: mpsc::Sender<Order>,
     turns: Arc<Semaphore>,
+    /// The turns of answers that go on: followed logs, and runs.
+    followed: Arc<Semaphore>,
+    runs: Arc<Semaphore>,
 }
 
 /// Something that the session of an agent is to do about a question.
 enum Order {
     Ask {
-        id: u64,
-        question: Vec<u8>,
-        patience: Duration,
-        answer: oneshot::Sender<Result<Vec<u8>, AnswerFault>>,
+        question: Question,
+        answer: Sink,
     },
     /// The hub waits no longer for the answer.
     Cancel(u64),
@@ -55,20 +77,88 @@ enum Order {
 /// The questions of one session, and the answers that are on their way.
 pub(super) struct Inquirer {
     orders: tokio::sync::Mutex<mpsc::Receiver<Order>>,
-    waiting: Mutex<HashMap<u64, Waiting>>,
+    waiting: Mutex<HashMap<u64, Sink>>,
 }
 
-struct Waiting {
-    answer: oneshot::Sender<Result<Vec<u8>, AnswerFault>>,
-    parts: Vec<u8>,
+/// The place to which the parts of an answer go.
+enum Sink {
+    /// The answer is taken when it is whole.
+    Whole { answer: oneshot::Sender<Result<Vec<u8>, AnswerFault>>, parts: Vec<u8> },
+    /// Each line of the answer is taken as it comes.
+    Lines {
+        lines: mpsc::UnboundedSender<Result<Vec<u8>, AnswerFault>>,
+        rest: Vec<u8>,
+        queued: Arc<AtomicUsize>,
+    },
+    /// What comes is dropped, until the agent is told that nobody waits for it.
+    Closed,
+}
+
+impl Sink {
+    /// Returns the number of bytes that wait for the rest of the answer, or to be taken.
+    fn held(&self) -> usize {
+        match self {
+            Sink::Whole { parts, .. } => parts.len(),
+            Sink::Lines { queued, .. } => queued.load(Ordering::Relaxed),
+            Sink::Closed => 0,
+        }
+    }
+
+    /// Adds a part, if there is `room` for that many bytes; returns the place for the next one.
+    fn take(self, part: &[u8], room: usize) -> Sink {
+        match self {
+            Sink::Whole { answer, mut parts } => {
+                if parts.len() + part.len() > MAX_ANSWER || part.len() > room {
+                    // One that nobody waits for any more goes with it.
+                    let long = AnswerFault::Failed("the answer of the agent is too long".to_owned());
+                    let _ = answer.send(Err(long));
+                    return Sink::Closed;
+                }
+                parts.extend(part);
+                Sink::Whole { answer, parts }
+            }
+            Sink::Lines { lines, mut rest, queued } => {
+                let is_long = queued.fetch_add(part.len(), Ordering::Relaxed) + part.len() > MAX_QUEUED;
+                if is_long || part.len() > room {
+                    return Sink::Closed;
+                }
+                for piece in part.split_inclusive(|byte| *byte == b'\n') {
+                    rest.extend(piece);
+                    if rest.len() > MAX_LINE
+                        || rest.ends_with(b"\n") && lines.send(Ok(std::mem::take(&mut rest))).is_err()
+                    {
+                        return Sink::Closed;
+                    }
+                }
+                Sink::Lines { lines, rest, queued }
+            }
+            Sink::Closed => Sink::Closed,
+        }
+    }
+
+    /// Ends the answer.
+    fn end(self, fault: Option<AnswerFault>) {
+        // Nobody may wait for it any more.
+        match (self, fault) {
+            (Sink::Whole { answer, parts }, fault) => drop(answer.send(fault.map_or(Ok(parts), Err))),
+            (Sink::Lines { lines, .. }, Some(fault)) => drop(lines.send(Err(fault))),
+            (Sink::Lines { lines, .. }, None) => drop(lines.send(Ok(Vec::new()))),
+            (Sink::Closed, _) => {}
+        }
+    }
 }
 
 /// Makes the two ends of asking an agent: that for those who ask, and that for its session.
 pub(super) fn questions() -> (Questions, Inquirer) {
     let (orders, receiver) = mpsc::channel(2 * MAX_AT_ONCE);
-    let turns = Arc::new(Semaphore::new(MAX_AT_ONCE));
-    let inquirer = Inquirer { orders: tokio::sync::Mutex::new(receiver), waiting: Mutex::default() };
-    (Questions { orders, turns }, inquirer)
+    let turns = |count| Arc::new(Semaphore::new(count));
+    let questions = Questions {
+        orders,
+        turns: turns(MAX_AT_ONCE),
+        followed: turns(MAX_LINES_AT_ONCE),
+        runs: turns(MAX_LINES_AT_ONCE),
+    };
+    (questions, Inquirer { orders: tokio::sync::Mutex::new(receiver), waiting: Mutex::default() })
 }
 
 impl Inquirer {
@@ -77,10 +167,9 @@ impl Inquirer {
         let mut orders = self.orders.lock().await;
         loop {
             let message = match orders.recv().await? {
-                Order::Ask { id, question, patience, answer } => {
-                    lock(&self.waiting).insert(id, Waiting { answer, parts: Vec::new() });
-                    let patience_millis = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
-                    hub_message::Message::Question(Question { id, question, patience_millis })
+                Order::Ask { question, answer } => {
+                    lock(&self.waiting).insert(question.id, answer);
+                    hub_message::Message::Question(question)
                 }
                 Order::Cancel(id) => match lock(&self.waiting).remove(&id) {
                     // It was answered.
@@ -96,42 +185,162 @@ impl Inquirer {
     pub(super) fn take(&self, part: Answer) -> bool {
         let Answer { id, part, is_last, error } = part;
         let mut waiting = lock(&self.waiting);
-        let before: usize = waiting.values().map(|it| it.parts.len()).sum();
-        let Some(mut own) = waiting.remove(&id) else { return false };
-        let answer = match error.is_empty() {
-            false => Err(AnswerFault::read(&error)),
-            true if own.parts.len() + part.len() > MAX_ANSWER || before + part.len() > MAX_ON_THEIR_WAY => {
-                Err(AnswerFault::Failed("the answer of the agent is too long".to_owned()))
-            }
-            true => {
-                own.parts.extend(part);
-                if !is_last {
-                    waiting.insert(id, own);
-                    return true;
-                }
-                Ok(std::mem::take(&mut own.parts))
-            }
-        };
-        // One that nobody waits for any more goes with it.
-        let _ = own.answer.send(answer);
+        let before: usize = waiting.values().map(Sink::held).sum();
+        let Some(own) = waiting.remove(&id) else { return false };
+        let sink = own.take(&part, MAX_ON_THEIR_WAY.saturating_sub(before));
+        match is_last || !error.is_empty() {
+            true => sink.end((!error.is_empty()).then(|| AnswerFault::read(&error))),
+            false => drop(waiting.insert(id, sink)),
+        }
         true
     }
 }
 
 /// A question that was asked; it is cancelled when this is dropped.
-struct Asked<'q> {
-    questions: &'q Questions,
+struct Asked {
+    orders: mpsc::Sender<Order>,
     id: u64,
+    /// Its turn.
+    _turn: OwnedSemaphorePermit,
 }
 
-impl Drop for Asked<'_> {
+impl Drop for Asked {
     fn drop(&mut self) {
         // The session may have ended, or take no orders any more and end soon.
-        let _ = self.questions.orders.try_send(Order::Cancel(self.id));
+        let _ = self.orders.try_send(Order::Cancel(self.id));
     }
 }
 
+/// The lines of an answer, as they come.
+pub(super) struct AnswerLines {
+    name: String,
+    lines: mpsc::UnboundedReceiver<Result<Vec<u8>, AnswerFault>>,
+    queued: Arc<AtomicUsize>,
+    _asked: Asked,
+}
+
+impl AnswerLines {
+    /// Waits for the next line, and reads it; `None` at the end of the answer.
+    ///
+    /// # Errors
+    /// If the agent says why there are no more, is gone, or speaks of another cluster.
+    pub(super) async fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, AskError> {
+        let line = self.lines.recv().await.ok_or_else(|| AskError::Unconnected(self.name.clone()))?;
+        let line = line.map_err(|fault| faulty(&self.name, fault))?;
+        self.queued.fetch_sub(line.len(), Ordering::Relaxed);
+        if line.is_empty() {
+            return Ok(None);
+        }
+        checked(&self.name, &line)?;
+        serde_json::from_slice(&line).map(Some).map_err(|error| wrong(&self.name, error))
+    }
+}
+
+fn wrong(name: &str, why: impl fmt::Display) -> AskError {
+    AskError::OfAgent { cluster: name.to_owned(), why: why.to_string() }
+}
+
+fn faulty(name: &str, fault: AnswerFault) -> AskError {
+    match fault {
+        AnswerFault::Question(error) => AskError::Question(error),
+        AnswerFault::Late => AskError::Late,
+        AnswerFault::Failed(why) => wrong(name, why),
+    }
+}
+
+/// Refuses an answer of the agent of the cluster `name` that speaks of another one.
+fn checked(name: &str, answer: &[u8]) -> Result<(), AskError> {
+    match other_cluster(answer, name).map_err(|error| wrong(name, error))? {
+        Some(other) => Err(wrong(name, format_args!("its answer is about another cluster, '{other}'"))),
+        None => Ok(()),
+    }
+}
+
+/// The class of a question, which decides how many are asked at one time.
+#[derive(Clone, Copy)]
+enum Turn {
+    Question,
+    Followed,
+    Run,
+}
+
 impl Agents {
+    /// Asks the agent of the cluster that is listed as `name`; `sink` makes the place for the answer of the question.
+    async fn begin(
+        &self,
+        name: &str,
+        (kind, question): (QuestionKind, Vec<u8>),
+        turn: Turn,
+        patience: Duration,
+        answer: Sink,
+    ) -> Result<Asked, AskError> {
+        static NUMBER: AtomicU64 = AtomicU64::new(1);
+        let gone = || AskError::Unconnected(name.to_owned());
+        let questions = {
+            let connected = lock(&self.connected);
+            let agent = connected.values().find(|agent| agent.name == name).ok_or_else(gone)?;
+            let is_operation = matches!(kind, QuestionKind::Plan | QuestionKind::Run);
+            if let Some(why) = agent.refuses_operations.filter(|_| is_operation) {
+                return Err(AskError::Invalid(format!("{why}: cluster {name}")));
+            }
+            agent.questions.clone()
+        };
+        let Questions { orders, turns, followed, runs } = questions;
+        let turns = match turn {
+            Turn::Question => turns,
+            Turn::Followed => followed,
+            Turn::Run => runs,
+        };
+        let turn = timeout(TURN.min(patience / 2), turns.acquire_owned()).await;
+        let turn = turn.map_err(|_| AskError::Busy(name.to_owned()))?.map_err(|_| gone())?;
+        let id = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let patience_millis = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
+        let question = Question { id, question, patience_millis, kind: kind.into() };
+        let order = Order::Ask { question, answer };
+        orders.try_send(order).map_err(|_| AskError::Busy(name.to_owned()))?;
+        Ok(Asked { orders, id, _turn: turn })
+    }
+
+    /// Has a question answered by the agent of the cluster that is listed as `name`, and reads the whole answer with
+    /// `read`.
+    async fn whole<T: Send + 'static>(
+        &self,
+        name: &str,
+        (kind, question): (QuestionKind, &(impl Serialize + Sync)),
+        patience: Duration,
+        read: impl FnOnce(&[u8]) -> Result<T, serde_json::Error> + Send + 'static,
+    ) -> Result<T, AskError> {
+        let question = serde_json::to_vec(question).map_err(|error| AskError::Invalid(error.to_string()))?;
+        let (answer, answered) = oneshot::channel();
+        let sink = Sink::Whole { answer, parts: Vec::new() };
+        let _asked = self.begin(name, (kind, question), Turn::Question, patience, sink).await?;
+        let answered = timeout(patience, answered).await.map_err(|_| AskError::Late)?;
+        let bytes = answered.map_err(|_| AskError::Unconnected(name.to_owned()))?;
+        let bytes = bytes.map_err(|fault| faulty(name, fault))?;
+        let name = name.to_owned();
+        let read = tokio::task::spawn_blocking(move || {
+            checked(&name, &bytes)?;
+            read(&bytes).map_err(|error| wrong(&name, error))
+        });
+        read.await.map_err(|_| AskError::Ended)?
+    }
+
+    /// Has a question answered by the agent of the cluster that is listed as `name`, and returns the lines of the answer.
+    async fn lines(
+        &self,
+        name: &str,
+        (kind, question): (QuestionKind, &(impl Serialize + Sync)),
+        turn: Turn,
+        patience: Duration,
+    ) -> Result<AnswerLines, AskError> {
+        let question = serde_json::to_vec(question).map_err(|error| AskError::Invalid(error.to_string()))?;
+        let (sender, lines) = mpsc::unbounded_channel();
+        let queued = Arc::new(AtomicUsize::new(0));
+        let sink = Sink::Lines { lines: sender, rest: Vec::new(), queued: Arc::clone(&queued) };
+        let asked = self.begin(name, (kind, question), turn, patience, sink).await?;
+        Ok(AnswerLines { name: name.to_owned(), lines, queued, _asked: asked })
+    }
+
     /// Has a question about the cluster that is listed as `name` answered by its agent.
     ///
     /// # Errors
@@ -143,38 +352,208 @@ impl Agents {
         question: &ViewQuestion,
         patience: Duration,
     ) -> Result<ViewAnswer, AskError> {
-        static NUMBER: AtomicU64 = AtomicU64::new(1);
-        let questions = lock(&self.connected)
-            .values()
-            .find(|agent| agent.name == name)
-            .map(|agent| agent.questions.clone());
-        let gone = || AskError::Unconnected(name.to_owned());
-        let questions = questions.ok_or_else(gone)?;
-        let turn = timeout(TURN.min(patience / 2), questions.turns.acquire()).await;
-        let _turn = turn.map_err(|_| AskError::Busy(name.to_owned()))?.map_err(|_| gone())?;
-        let id = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let (answer, answered) = oneshot::channel();
-        let asked = serde_json::to_vec(question).map_err(|error| AskError::Invalid(error.to_string()))?;
-        let order = Order::Ask { id, question: asked, patience, answer };
-        questions.orders.try_send(order).map_err(|_| AskError::Busy(name.to_owned()))?;
-        let _asked = Asked { questions: &questions, id };
-        let answered = timeout(patience, answered).await.map_err(|_| AskError::Late)?.map_err(|_| gone())?;
-        let bytes = answered.map_err(|fault| match fault {
-            AnswerFault::Question(error) => AskError::Question(error),
-            AnswerFault::Late => AskError::Late,
-            AnswerFault::Failed(why) => AskError::OfAgent { cluster: name.to_owned(), why },
-        })?;
-        let (name, question) = (name.to_owned(), question.clone());
-        let read = tokio::task::spawn_blocking(move || {
-            let wrong = |why: String| AskError::OfAgent { cluster: name.clone(), why };
-            let other = other_cluster(&bytes, &name).map_err(|error| wrong(error.to_string()))?;
-            match other {
-                Some(other) => Err(wrong(format!("its answer is about another cluster, '{other}'"))),
-                None => question.read_answer(&bytes).map_err(|error| wrong(error.to_string())),
-            }
-        });
-        read.await.map_err(|_| AskError::Ended)?
+        let own = question.clone();
+        self.whole(name, (QuestionKind::View, question), patience, move |bytes| own.read_answer(bytes)).await
     }
+
+    /// Has the agent of the cluster that is listed as `name` list the actions of an object.
+    ///
+    /// # Errors
+    /// As for [`ask`](Agents::ask).
+    pub async fn actions(
+        &self,
+        name: &str,
+        question: &ActionQuestion,
+        patience: Duration,
+    ) -> Result<ObjectActionList, AskError> {
+        let read = |bytes: &[u8]| serde_json::from_slice(bytes);
+        self.whole(name, (QuestionKind::Actions, question), patience, read).await
+    }
+
+    /// Has the agent of the cluster that is listed as `name` plan an operation, with writes that contain the time
+    /// `planned_at`, or the present one.
+    ///
+    /// # Errors
+    /// As for [`ask`](Agents::ask), and if the agent runs no operations, or speaks of another cluster's apps.
+    pub async fn plan(
+        &self,
+        name: &str,
+        question: OperationQuestion,
+        planned_at: Option<Timestamp>,
+        patience: Duration,
+    ) -> Result<PlanAnswer, AskError> {
+        let request = PlanRequest { question, planned_at };
+        let read = |bytes: &[u8]| serde_json::from_slice(bytes);
+        let answer: PlanAnswer = self.whole(name, (QuestionKind::Plan, &request), patience, read).await?;
+        let is_own = |target: &OperationTarget| match target {
+            OperationTarget::App(app) => app.home == name && app.target == name,
+            OperationTarget::Object(object) => object.cluster == name,
+        };
+        let targets = answer.plan.items.iter().map(|item| &item.target);
+        let mut targets = targets.chain(answer.plan.refused.iter().map(|refused| &refused.target));
+        if !targets.all(is_own) || answer.plan.digest() != answer.digest {
+            return Err(wrong(name, "its plan is not about its cluster alone, or has another digest"));
+        }
+        Ok(answer)
+    }
+
+    /// Has the agent of the cluster that is listed as `name` run an operation, and passes the events to `take` until the
+    /// answer ends, or `take` returns false. What the agent did not tell is not known.
+    pub async fn run(
+        &self,
+        name: &str,
+        request: &RunRequest,
+        mut take: impl FnMut(OperationEvent) -> bool + Send,
+    ) {
+        let asked = self.lines(name, (QuestionKind::Run, request), Turn::Run, RUN_BEGINS).await;
+        let Ok(mut lines) = asked else { return };
+        while let Ok(Some(event)) = lines.next().await {
+            if !take(event) {
+                return;
+            }
+        }
+    }
+
+    /// Has the agent of the cluster that is listed as `name` look for what writes left.
+    ///
+    /// # Errors
+    /// As for [`ask`](Agents::ask).
+    pub async fn trace(
+        &self,
+        name: &str,
+        writes: &[UncertainWrite],
+        patience: Duration,
+    ) -> Result<Vec<(WriteTrace, String)>, AskError> {
+        let read = |bytes: &[u8]| serde_json::from_slice::<Vec<(WriteTrace, String)>>(bytes);
+        let traces = self.whole(name, (QuestionKind::Trace, &writes), patience, read).await?;
+        match traces.len() == writes.len() {
+            true => Ok(traces),
+            false => Err(wrong(name, "it did not tell of each write")),
+        }
+    }
+
+    /// Has the agent of the cluster that is listed as `name` read or follow logs, within `bounds`.
+    ///
+    /// # Errors
+    /// As for [`ask`](Agents::ask).
+    pub async fn logs(
+        self: &Arc<Self>,
+        name: &str,
+        question: &LogsQuestion,
+        bounds: LogBounds,
+    ) -> Result<LogAnswer, AskError> {
+        let begun = Instant::now();
+        let turn = if question.follow { Turn::Followed } else { Turn::Question };
+        let mut lines = self.lines(name, (QuestionKind::Logs, question), turn, bounds.patience).await?;
+        let first =
+            timeout(bounds.patience, lines.next::<LogEvent>()).await.map_err(|_| AskError::Late)??;
+        if question.follow {
+            return Ok(LogAnswer::follow(dropping_oldest(first, lines)));
+        }
+        let rest = futures::stream::unfold(lines, async |mut lines| {
+            let event = lines.next::<LogEvent>().await.ok().flatten()?;
+            Some((event, lines))
+        });
+        let events = futures::stream::iter(first).chain(rest);
+        Ok(LogAnswer::read(events, bounds.patience, begun + bounds.patience, bounds.bytes))
+    }
+}
+
+/// The time in which the run of an operation must have its turn.
+const RUN_BEGINS: Duration = Duration::from_secs(10);
+
+/// Maximum length of the lines of followed logs that wait to be taken, in bytes.
+const MAX_FOLLOWED: usize = 1 << 20;
+
+/// Maximum number of events of followed logs that wait to be taken; an answer with more ends.
+const MAX_EVENTS: usize = 10_000;
+
+/// The events of followed logs that wait to be taken.
+#[derive(Default)]
+struct Untaken {
+    events: VecDeque<LogEvent>,
+    bytes: usize,
+    /// The numbers of lines that were dropped, by log.
+    dropped: HashMap<usize, u64>,
+}
+
+impl Untaken {
+    fn cost(lines: &[LogLine]) -> usize {
+        lines.iter().map(LogLine::cost).sum()
+    }
+
+    /// Adds an event, and drops the oldest lines beyond the bound; returns false if there are too many events.
+    fn push(&mut self, event: LogEvent) -> bool {
+        if let LogEvent::Lines { lines, .. } = &event {
+            self.bytes += Untaken::cost(lines);
+        }
+        self.events.push_back(event);
+        while self.bytes > MAX_FOLLOWED {
+            let oldest = self.events.iter().position(|event| matches!(event, LogEvent::Lines { .. }));
+            let Some(LogEvent::Lines { log, left_out, lines }) = oldest.and_then(|at| self.events.remove(at))
+            else {
+                break;
+            };
+            self.bytes -= Untaken::cost(&lines);
+            *self.dropped.entry(log).or_default() += left_out + lines.len() as u64;
+        }
+        self.events.len() <= MAX_EVENTS
+    }
+
+    /// Returns the next event. The first lines after dropped ones tell how many these were.
+    fn pop(&mut self) -> Option<LogEvent> {
+        let mut event = self.events.pop_front()?;
+        if let LogEvent::Lines { log, left_out, lines } = &mut event {
+            self.bytes -= Untaken::cost(lines);
+            *left_out += self.dropped.remove(log).unwrap_or_default();
+        }
+        Some(event)
+    }
+}
+
+/// The events of followed logs, between the task that takes them from the agent and who reads them.
+#[derive(Default)]
+struct Follower {
+    untaken: Mutex<Untaken>,
+    has_ended: AtomicBool,
+    changed: Notify,
+}
+
+/// Takes the events of followed logs as they come, however slowly the stream is read: of what waits it drops the oldest
+/// lines.
+fn dropping_oldest(
+    first: Option<LogEvent>,
+    mut lines: AnswerLines,
+) -> impl Stream<Item = LogEvent> + Send + 'static {
+    let follower = Arc::new(Follower::default());
+    let taking = Arc::clone(&follower);
+    // It ends when the stream is dropped.
+    let mut task = JoinSet::new();
+    task.spawn(async move {
+        let mut next = Ok(first);
+        while let Ok(Some(event)) = next {
+            if !lock(&taking.untaken).push(event) {
+                break;
+            }
+            taking.changed.notify_one();
+            next = lines.next().await;
+        }
+        taking.has_ended.store(true, Ordering::Release);
+        taking.changed.notify_one();
+    });
+    futures::stream::unfold((follower, task), async |(follower, task)| {
+        loop {
+            let has_ended = follower.has_ended.load(Ordering::Acquire);
+            let event = lock(&follower.untaken).pop();
+            if let Some(event) = event {
+                return Some((event, (follower, task)));
+            }
+            if has_ended {
+                return None;
+            }
+            follower.changed.notified().await;
+        }
+    })
 }
 
 /// Returns the name of a cluster in an answer, as JSON, that is not `name`: an agent speaks of its own cluster alone.
@@ -284,7 +663,8 @@ mod tests {
         let mut answers = Vec::new();
         for id in 0..3 {
             let (answer, answered) = oneshot::channel();
-            let order = Order::Ask { id, question: Vec::new(), patience: Duration::ZERO, answer };
+            let question = Question { id, ..Question::default() };
+            let order = Order::Ask { question, answer: Sink::Whole { answer, parts: Vec::new() } };
             questions.orders.try_send(order).unwrap_or_else(|_| panic!());
             inquirer.next().await.unwrap();
             answers.push(answered);
@@ -299,9 +679,54 @@ mod tests {
         assert!(matches!(answers.remove(1).await, Ok(Err(AnswerFault::Failed(_)))));
         inquirer.take(Answer { id: 1, part: Vec::new(), is_last: true, error: String::new() });
         assert!(matches!(answers.remove(0).await, Ok(Ok(bytes)) if bytes.len() == MAX_ANSWER));
-        assert!(lock(&inquirer.waiting).is_empty());
+        assert_eq!(lock(&inquirer.waiting).values().map(Sink::held).sum::<usize>(), 0);
         // Parts that nobody asked for are dropped.
-        inquirer.take(part(7, 10));
+        assert!(!inquirer.take(part(7, 10)));
+        // Those that failed go when the agent is told.
+        for id in [0, 2] {
+            questions.orders.try_send(Order::Cancel(id)).unwrap_or_else(|_| panic!());
+            inquirer.next().await.unwrap();
+        }
         assert!(lock(&inquirer.waiting).is_empty());
+    }
+
+    fn lines(log: usize, count: usize) -> LogEvent {
+        let line = LogLine { text: "x".repeat(1000), left_out: 0 };
+        LogEvent::Lines { log, left_out: 0, lines: vec![line; count] }
+    }
+
+    #[test]
+    fn lines_that_nobody_takes_in_time_are_dropped_and_counted() {
+        let mut untaken = Untaken::default();
+        assert!(untaken.push(LogEvent::Chosen { well: 0, left_out: 0 }));
+        for log in [0, 1, 0, 1] {
+            assert!(untaken.push(lines(log, 400)));
+        }
+        assert!(untaken.bytes <= MAX_FOLLOWED);
+        assert_eq!(untaken.pop(), Some(LogEvent::Chosen { well: 0, left_out: 0 }));
+        let told: Vec<(usize, u64)> = std::iter::from_fn(|| untaken.pop())
+            .map(|event| match event {
+                LogEvent::Lines { log, left_out, .. } => (log, left_out),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(told, [(0, 400), (1, 400)]);
+        // Events without lines have a bound, too.
+        assert!((0..=MAX_EVENTS).any(|_| !untaken.push(LogEvent::Alive)));
+    }
+
+    #[tokio::test]
+    async fn an_answer_by_lines_is_taken_as_it_comes_and_ends_beyond_its_bounds() {
+        let (sender, mut taken) = mpsc::unbounded_channel();
+        let queued = Arc::new(AtomicUsize::new(0));
+        let mut sink = Sink::Lines { lines: sender, rest: Vec::new(), queued: Arc::clone(&queued) };
+        for part in [&b"{\"a\":"[..], b"1}\n{\"a\"", b":2}\n{"] {
+            sink = sink.take(part, usize::MAX);
+        }
+        assert_eq!(taken.recv().await, Some(Ok(b"{\"a\":1}\n".to_vec())));
+        assert_eq!(taken.recv().await, Some(Ok(b"{\"a\":2}\n".to_vec())));
+        assert_eq!(queued.load(Ordering::Relaxed), 17);
+        assert!(matches!(sink.take(&vec![b'x'; MAX_LINE], usize::MAX), Sink::Closed));
+        assert!(taken.recv().await.is_none());
     }
 }

@@ -91,11 +91,20 @@ impl Agents {
     ) -> Result<(), Status> {
         let greeting = timeout(GREETING, self.identify(proved, inbox, outbox)).await;
         let late = || Status::deadline_exceeded("the agent did not say in time who it is");
-        let Some(Greeting { mut agent, yields }) = greeting.map_err(|_| late())?? else { return Ok(()) };
+        let greeting = greeting.map_err(|_| late())??;
+        let Some(Greeting { mut agent, yields, allows_actions }) = greeting else { return Ok(()) };
         let now = self.now();
         let key = AgentKey::read(&agent.public_key).ok_or_else(unknown)?;
         admission.admit()?;
-        let (number, ended, inquirer) = self.connect(&agent, yields)?;
+        let refuses_operations = match allows_actions {
+            // It could forge them.
+            true if proved.is_none() => {
+                Some("a proxy ends TLS before the hub, so its agent runs no operations")
+            }
+            true => None,
+            false => Some("its agent runs no operations, as it was started without --allow-actions"),
+        };
+        let (number, ended, inquirer) = self.connect(&agent, yields, refuses_operations)?;
         let _connection = Connection { agents: self, cluster: agent.cluster.clone(), number };
         let pace = self.pace(&agent.cluster);
         let wait = lock(&pace).take(Instant::now(), 0, BEGIN);
@@ -146,7 +155,7 @@ impl Agents {
         let Some(agent_message::Message::Hello(hello)) = first else {
             return Err(Status::invalid_argument("the first message of an agent must be Hello"));
         };
-        let Hello { cluster, public_key, version, yields, .. } = hello;
+        let Hello { cluster, public_key, version, yields, allows_actions } = hello;
         let hash = KeyHash::of(&public_key);
         let agent = self.known(hash).ok_or_else(unknown)?;
         if agent.revoked.is_some() {
@@ -181,7 +190,7 @@ impl Agents {
             ));
         }
         let version = cut_version(version);
-        Ok(Some(Greeting { agent: AgentRecord { version, ..agent }, yields }))
+        Ok(Some(Greeting { agent: AgentRecord { version, ..agent }, yields, allows_actions }))
     }
 
     /// Applies the messages of an agent until it is gone, or the hub ends the session.
@@ -279,6 +288,8 @@ struct Greeting {
     agent: AgentRecord,
     /// True if the agent does not want to replace another one.
     yields: bool,
+    /// True if the agent says that it runs operations.
+    allows_actions: bool,
 }
 
 /// The messages of a session to the agent, and the task that makes them, which ends when this is dropped.

@@ -109,6 +109,11 @@ pub(crate) struct AgentArguments {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "hub_ca_file")]
     proxy_ca_file: Option<PathBuf>,
 
+    /// Run the operations that the hub asks for (reconcile, suspend, resume, actions), with the rights that the agent has
+    /// in the cluster. Without it the agent writes nothing but its own Secret
+    #[arg(long)]
+    allow_actions: bool,
+
     #[command(flatten)]
     clusters: ClusterArguments,
 }
@@ -194,6 +199,7 @@ async fn follow_and_report(
         cluster: cluster.clone(),
         name: arguments.name.clone().unwrap_or_else(|| member.name.clone()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        allows_actions: arguments.allow_actions,
         pauses: AgentPauses::default(),
     };
     let agent =

@@ -1,14 +1,16 @@
 //! Agents that report simulated clusters to a hub that does not know how to reach them.
 
-use std::process::Output;
+use std::io::{BufRead, BufReader};
+use std::process::{Output, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use snapbox::str;
 use taffrail_object::yaml;
+use taffrail_sim::{Fault, Trouble};
 use taffrail_testkit::agents::{AgentProcess, AgentsHub};
 
 use super::served::Served;
-use super::{Answer, command, run, taffrail, watch};
+use super::{Answer, command, hub_logs, logs, run, taffrail, verbs, watch};
 
 /// A hub for agents alone, with the agents of a served fleet.
 struct Hub(AgentsHub);
@@ -121,6 +123,91 @@ fn clusters_of_agents_are_listed_like_those_that_are_read() {
     drop(agents.remove(0));
     let gone = hub.ask_until(&["tree", "shop", "--cluster", &names[0]], |answer| answer.code != 0);
     assert!(gone.stderr.contains("it is not connected"), "{}", gone.stderr);
+}
+
+#[test]
+fn logs_of_an_agents_cluster_are_read_and_followed_through_it() {
+    let served = logs::shop(&["eu"]);
+    // The agent asks for it until the cluster says who it is.
+    let system = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "uid-eu"}});
+    served.clusters[0].apply(system).unwrap();
+    let hub = Hub::start();
+    let token = hub.token("agent-token", &[]);
+    let mut agent = hub.agent(&served, "eu", "eu", &["--token-file", &token]);
+    agent.until("Connected");
+    hub.ask_until(&["get", "apps"], |answer| answer.stdout.contains("shop"));
+    let mut read = 0;
+    for arguments in [
+        &["shop"][..],
+        &["shop", "--all-pods"],
+        &["shop", "--cluster", "eu", "--prefix"],
+        &["eu/flux-kustomization/flux-system/shop", "--all-pods"],
+        &["deploy/web", "-n", "shop", "--cluster", "eu"],
+        &["eu/apps/Deployment/shop/web", "--since", "5m"],
+        &["svc/web", "-n", "shop", "--previous", "-c", "web"],
+        &["pod/web-a", "-n", "shop", "--previous"],
+        &["deploy/nothing", "-n", "shop"],
+        &["nothing"],
+    ] {
+        let arguments = [&["logs"], arguments].concat();
+        let places = [" --hub", hub.0.url()].join(" ");
+        let direct = hub_logs::seen(served.ask(&arguments), &places);
+        let by_hub = hub_logs::seen(hub.ask(&arguments), &places);
+        assert_eq!((&by_hub.0, by_hub.2), (&direct.0, direct.2), "{arguments:?} {} {}", by_hub.1, direct.1);
+        read += usize::from(!direct.0.is_empty());
+    }
+    assert!(read > 5, "{read}");
+
+    let pod = ["logs", "pod/web-a", "-n", "shop", "--cluster", "eu", "-f"];
+    let mut following = hub.0.ask_command(&pod).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(following.stdout.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "serving in eu");
+    let cluster = &served.clusters[0];
+    let mut ended = cluster.get("v1", "Pod", "shop", "web-a").unwrap();
+    ended["status"]["phase"] = json!("Succeeded");
+    ended["status"]["containerStatuses"][0]["state"] = json!({"terminated": {"exitCode": 0}});
+    cluster.apply(ended).unwrap();
+    assert_eq!(lines.count(), 0);
+    assert_eq!(following.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn operations_on_an_agents_cluster_run_through_it_if_it_allows_them() {
+    let served = Served::start_with_managers(&["eu"], verbs::fill);
+    let hub = Hub::start();
+    let token = hub.token("agent-token", &[]);
+    let mut agent = hub.agent(&served, "eu", "eu", &["--token-file", &token]);
+    agent.until("Connected");
+    hub.ask_until(&["get", "apps"], |answer| answer.stdout.contains("shop"));
+    let refused = hub.ask(&["suspend", "shop", "--yes"]);
+    assert_eq!(refused.code, 3, "{}{}", refused.stdout, refused.stderr);
+    assert!(refused.stderr.contains("started without --allow-actions: cluster eu"), "{}", refused.stderr);
+    drop(agent);
+
+    let mut agent = hub.agent(&served, "eu", "eu", &["--allow-actions"]);
+    agent.until("Connected");
+    let is_suspended = || {
+        let app =
+            served.clusters[0].get("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "flux-system", "shop");
+        app.unwrap()["spec"]["suspend"] == true
+    };
+    let shown = hub.ask_until(&["suspend", "shop", "--dry-run=client"], |answer| answer.code == 0);
+    assert!(shown.stdout.contains("suspend: true") && !is_suspended(), "{}", shown.stdout);
+    let done = hub.ask(&["suspend", "shop", "--yes"]);
+    assert_eq!(done.code, 0, "{}{}", done.stdout, done.stderr);
+    assert!(is_suspended());
+    let done = hub.ask(&["resume", "shop", "--yes", "--wait=false"]);
+    assert_eq!(done.code, 0, "{}{}", done.stdout, done.stderr);
+    assert!(!is_suspended());
+    // The answer of the API server gets lost: the agent looks for what the write left, and sends nothing again.
+    let cluster = &served.clusters[0];
+    let patches = Fault::new(Trouble::Cut(0)).verb("patch");
+    cluster.fault(patches.resource("kustomizations.kustomize.toolkit.fluxcd.io"));
+    let version = cluster.resource_version();
+    let done = hub.ask(&["suspend", "shop", "--yes"]);
+    assert_eq!(done.code, 0, "{}{}", done.stdout, done.stderr);
+    assert_eq!(cluster.resource_version(), version + 1);
+    cluster.heal_all();
 }
 
 /// Returns JSON without what depends on when and how it was read.
@@ -284,6 +371,25 @@ Deployment taffrail-agent
     }
     assert!(read.iter().any(|(resource, ..)| resource == "secrets"));
     assert_eq!(granted(&documents[5]), [("secrets".to_owned(), "get patch".to_owned(), Some(1))]);
+
+    let answer = print(&["--allow-actions", "--image", "x"]);
+    let documents: Vec<Value> = yaml::read_all(&answer.stdout).unwrap();
+    let mut written = granted(&documents[2]);
+    written.retain(|(_, verbs, _)| !verbs.starts_with("get"));
+    let named: Vec<String> = written.iter().map(|(name, verbs, _)| format!("{name} {verbs}")).collect();
+    assert_eq!(
+        named,
+        [
+            "daemonsets patch",
+            "deployments patch",
+            "statefulsets patch",
+            "cronjobs patch",
+            "jobs patch",
+            "jobs create"
+        ]
+    );
+    let container = &documents[7]["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["args"].as_array().unwrap().last().unwrap(), "--allow-actions");
 
     let answer = print(&["--without-secrets"]);
     let documents: Vec<Value> = yaml::read_all(&answer.stdout).unwrap();

@@ -75,6 +75,11 @@ pub(crate) struct ManifestArguments {
     #[arg(long)]
     without_secrets: bool,
 
+    /// Let the agent run the operations that the hub asks for: grant it to patch the kinds of Flux, Applications of Argo CD
+    /// and the kinds that have actions, and to create Jobs and Workflows
+    #[arg(long)]
+    allow_actions: bool,
+
     #[command(flatten)]
     pub(super) clusters: ClusterArguments,
 }
@@ -177,7 +182,11 @@ struct Manifest<'a> {
 impl Manifest<'_> {
     /// Returns the objects for a cluster that serves `resources`, in the order in which they are to be applied.
     fn documents(&self, resources: &[ServedResource]) -> Vec<Value> {
-        let ManifestArguments { namespace, image, without_secrets, .. } = self.arguments;
+        let ManifestArguments { namespace, image, without_secrets, allow_actions, .. } = self.arguments;
+        let mut granted = rules(resources, *without_secrets);
+        if *allow_actions {
+            granted.extend(rules_of_operations(resources));
+        }
         let own = |kind: &str, api_version: &str| {
             json!({
                 "apiVersion": api_version,
@@ -211,7 +220,7 @@ impl Manifest<'_> {
                 "metadata": { "name": namespace, "labels": labels() },
             }),
             own("ServiceAccount", "v1"),
-            with(everywhere("ClusterRole"), "rules", json!(rules(resources, *without_secrets))),
+            with(everywhere("ClusterRole"), "rules", json!(granted)),
             bound(everywhere("ClusterRoleBinding"), "ClusterRole"),
             // The agent writes its key here; without data, another `apply` leaves what it wrote.
             with(own("Secret", "v1"), "type", json!("Opaque")),
@@ -232,8 +241,18 @@ impl Manifest<'_> {
     fn deployment(&self, image: &str) -> Value {
         let hub = format!("https://{}", self.arguments.hub.authority);
         let token = format!("{TOKEN_FOLDER}/token");
-        let arguments =
-            ["agent", "--hub", &hub, "--name", self.name, "--identity-secret", NAME, "--token-file", &token];
+        let mut arguments = vec![
+            "agent",
+            "--hub",
+            &hub,
+            "--name",
+            self.name,
+            "--identity-secret",
+            NAME,
+            "--token-file",
+            &token,
+        ];
+        arguments.extend(self.arguments.allow_actions.then_some("--allow-actions"));
         let container = json!({
             "name": "agent",
             "image": image,
@@ -284,21 +303,48 @@ fn with(mut object: Value, field: &str, value: Value) -> Value {
 
 /// Returns the rules of the ClusterRole: what the agent may read of these resources, by group and name.
 fn rules(resources: &[ServedResource], without_secrets: bool) -> Vec<Value> {
+    let is_secret = |resource: &ServedResource| resource.group.is_empty() && resource.plural == "secrets";
+    let is_read = |it: &&ServedResource| it.can_list() && !(without_secrets && is_secret(it));
+    let mut rules = by_name(resources.iter().filter(is_read), &READ);
+    rules.push(json!({ "apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"] }));
+    rules
+}
+
+/// The kinds of which actions create objects, by group.
+const CREATED: [(&str, &str); 2] = [("batch", "Job"), ("argoproj.io", "Workflow")];
+
+/// Returns the rules for operations: what the agent may change of these resources.
+fn rules_of_operations(resources: &[ServedResource]) -> Vec<Value> {
+    #[cfg(feature = "lua")]
+    let with_actions = taffrail_rules::shipped_action_kinds();
+    #[cfg(not(feature = "lua"))]
+    let with_actions = BTreeSet::<(&str, &str)>::new();
+    let is_of_verb = |group: &str, kind: &str| {
+        group.ends_with(".toolkit.fluxcd.io") || (group, kind) == ("argoproj.io", "Application")
+    };
+    let is_patched = |it: &&ServedResource| {
+        is_of_verb(&it.group, &it.kind) || with_actions.contains(&(&*it.group, &*it.kind))
+    };
+    let is_created = |it: &&ServedResource| CREATED.contains(&(&*it.group, &*it.kind));
+    let mut rules = by_name(resources.iter().filter(is_patched), &["patch"]);
+    rules.extend(by_name(resources.iter().filter(is_created), &["create"]));
+    rules
+}
+
+/// Returns a rule for each API group and set of verbs: those of `verbs` that the resources have.
+fn by_name<'r>(resources: impl Iterator<Item = &'r ServedResource>, verbs: &[&'static str]) -> Vec<Value> {
     let mut named: BTreeMap<(&str, Vec<&str>), BTreeSet<&str>> = BTreeMap::new();
-    for resource in resources {
-        let ServedResource { group, plural, verbs, .. } = resource;
-        let is_secret = group.is_empty() && plural == "secrets";
+    for ServedResource { group, plural, verbs: served, .. } in resources {
         // A name with `*` or `/` would grant more than it seems to.
-        let is_plain = !plural.contains(['*', '/']) && !group.contains('*') && !plural.is_empty();
-        if !resource.can_list() || !is_plain || is_secret && without_secrets {
+        if plural.is_empty() || plural.contains(['*', '/']) || group.contains('*') {
             continue;
         }
-        let verbs = READ.into_iter().filter(|verb| verbs.iter().any(|served| served == verb)).collect();
-        named.entry((group, verbs)).or_default().insert(plural);
+        let verbs: Vec<&str> =
+            verbs.iter().copied().filter(|verb| served.iter().any(|served| served == verb)).collect();
+        if !verbs.is_empty() {
+            named.entry((group, verbs)).or_default().insert(plural);
+        }
     }
-    let rule = |group: &str, resources: Value, verbs: Value| json!({ "apiGroups": [group], "resources": resources, "verbs": verbs });
-    let mut rules: Vec<Value> =
-        named.into_iter().map(|((group, verbs), names)| rule(group, json!(names), json!(verbs))).collect();
-    rules.push(rule("", json!(["pods/log"]), json!(["get"])));
-    rules
+    let rule = |((group, verbs), names): ((&str, Vec<&str>), BTreeSet<&str>)| json!({ "apiGroups": [group], "resources": names, "verbs": verbs });
+    named.into_iter().map(rule).collect()
 }

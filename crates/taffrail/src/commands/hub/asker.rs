@@ -7,7 +7,9 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use taffrail_api::logs::LogsQuestion;
-use taffrail_api::operations::{ActionQuestion, OperationQuestion, PlanAnswer, RunRequest, WriteTrace};
+use taffrail_api::operations::{
+    ActionQuestion, OperationQuestion, PlanAnswer, RunRequest, UncertainWrite, WriteTrace,
+};
 use taffrail_api::question::{
     AskedClusters, ClusterStatuses, ExplainAnswer, ExplainView, ListAnswer, OverviewAnswer, QuestionError,
     StatusAnswer, StatusView, View, ViewAnswer, ViewQuestion,
@@ -18,9 +20,7 @@ use taffrail_apps::{
 };
 use taffrail_cluster::Reason;
 use taffrail_hub::agents::Agents;
-use taffrail_hub::{
-    Ask, AskError, Asking, AskingLogs, FleetIndex, LogBounds, Operate, OperationRun, UncertainWrite,
-};
+use taffrail_hub::{Ask, AskError, Asking, AskingLogs, FleetIndex, LogBounds, Operate, OperationRun};
 use taffrail_object::ObjectKey;
 use taffrail_observe::logs::{LogPlaces, LogReader};
 use taffrail_observe::{
@@ -43,6 +43,7 @@ use crate::rule_source::RulesWithOptions;
 mod answerer;
 mod log_search;
 mod operations;
+mod passing;
 mod reported;
 
 /// Maximum number of questions in the channel to the task that holds the fleet; further ones wait for room in it.
@@ -284,6 +285,44 @@ impl Asker {
             Some(passed) => Ok(passed),
             None => self.answer(view.clone(), deadline).await.map(answered),
         }
+    }
+
+    /// Returns the agents, and the name of the cluster that one of them reports, if a question is about that cluster
+    /// alone; `None` if it is about clusters that the hub follows itself. `names` returns the clusters of a question.
+    async fn agents_of<Q: Send + 'static>(
+        &self,
+        question: Q,
+        names: fn(&Q, &WholeFleet<'_>) -> BTreeSet<String>,
+    ) -> Result<Option<(Arc<Agents>, String)>, AskError> {
+        let (Some((_, agents)), Some(reported)) = (&self.reports, self.reported()) else { return Ok(None) };
+        let found = self.ask_followed(move |fleet| {
+            let names = names(&question, &WholeFleet { followed: fleet, reported: &reported });
+            let (of_agents, others): (Vec<_>, Vec<_>) =
+                names.into_iter().partition(|name| reported.has(name));
+            (of_agents, others)
+        });
+        match found.await? {
+            (of_agents, _) if of_agents.is_empty() => Ok(None),
+            (mut of_agents, others) if of_agents.len() == 1 && others.is_empty() => {
+                Ok(of_agents.pop().map(|name| (Arc::clone(agents), name)))
+            }
+            (of_agents, others) => {
+                let names: Vec<String> = of_agents.into_iter().chain(others).collect();
+                Err(AskError::Invalid(format!(
+                    "this is about several clusters ({}), and agents that report some of them act in their own alone: name one cluster",
+                    names.join(", ")
+                )))
+            }
+        }
+    }
+
+    /// Returns the agents, and the name of the one cluster of these writes, if an agent reports it.
+    fn tracing_agents(&self, writes: &[UncertainWrite]) -> Option<(Arc<Agents>, String)> {
+        let (_, agents) = self.reports.as_ref()?;
+        let name = &writes.first()?.cluster;
+        let is_followed = self.members.borrow().members.iter().any(|member| member.name == *name);
+        let is_one = writes.iter().all(|write| write.cluster == *name);
+        (is_one && !is_followed).then(|| (Arc::clone(agents), name.clone()))
     }
 
     /// Returns the clusters that agents report and the hub does not follow itself; `None` if there are none.
@@ -643,7 +682,12 @@ impl Ask for Asker {
     }
 
     fn logs(&self, question: LogsQuestion, bounds: LogBounds) -> AskingLogs<'_> {
-        Box::pin(log_search::answer(self, question, bounds))
+        Box::pin(async move {
+            match self.agents_of(question.clone(), passing::of_logs).await? {
+                Some((agents, name)) => agents.logs(&name, &question, bounds).await,
+                None => log_search::answer(self, question, bounds).await,
+            }
+        })
     }
 }
 
@@ -655,6 +699,9 @@ impl Operate for Asker {
     ) -> BoxFuture<'_, Result<PlanAnswer, AskError>> {
         let deadline = Deadline::of(patience);
         Box::pin(async move {
+            if let Some((agents, name)) = self.agents_of(question.clone(), passing::of_operation).await? {
+                return agents.plan(&name, question, None, patience).await;
+            }
             let planned = operations::plan(self, question, Timestamp::now(), deadline).await?;
             Ok(planned.with_rights(deadline).await)
         })
@@ -665,19 +712,25 @@ impl Operate for Asker {
         question: ActionQuestion,
         patience: Duration,
     ) -> BoxFuture<'_, Result<ObjectActionList, AskError>> {
-        #[cfg(feature = "lua")]
-        return Box::pin(operations::actions::list(self, question, Deadline::of(patience)));
-        #[cfg(not(feature = "lua"))]
-        {
-            let (_, _) = (question, patience);
-            Box::pin(std::future::ready(Err(AskError::Invalid(operations::WITHOUT_LUA.to_owned()))))
-        }
+        Box::pin(async move {
+            let asked = OperationQuestion::Action(question.clone());
+            if let Some((agents, name)) = self.agents_of(asked, passing::of_operation).await? {
+                return agents.actions(&name, &question, patience).await;
+            }
+            #[cfg(feature = "lua")]
+            return operations::actions::list(self, question, Deadline::of(patience)).await;
+            #[cfg(not(feature = "lua"))]
+            Err(AskError::Invalid(operations::WITHOUT_LUA.to_owned()))
+        })
     }
 
     fn prepare(&self, request: RunRequest) -> BoxFuture<'_, Result<OperationRun, AskError>> {
         let deadline = Deadline::of(PREPARING);
         Box::pin(async move {
             let question = request.question.clone();
+            if let Some((agents, name)) = self.agents_of(question.clone(), passing::of_operation).await? {
+                return passing::prepared(agents, name, request, PREPARING).await;
+            }
             let planned = operations::plan(self, question, request.planned_at, deadline).await?;
             Ok(planned.ready(&request))
         })
@@ -688,7 +741,12 @@ impl Operate for Asker {
         writes: Vec<UncertainWrite>,
         patience: Duration,
     ) -> BoxFuture<'_, Vec<(WriteTrace, String)>> {
-        Box::pin(operations::trace(self, writes, Deadline::of(patience)))
+        Box::pin(async move {
+            match self.tracing_agents(&writes) {
+                Some((agents, name)) => passing::traced(&agents, &name, writes, patience).await,
+                None => operations::trace(self, writes, Deadline::of(patience)).await,
+            }
+        })
     }
 }
 

@@ -7,13 +7,13 @@ use std::time::Duration;
 use futures::future::FutureExt as _;
 use jiff::Timestamp;
 use taffrail_api::operations::{
-    OperationEvent, OperationQuestion, OperationTarget, PlanAnswer, Reply, RunRequest, VerbQuestion,
-    WriteTrace,
+    OperationEvent, OperationQuestion, OperationTarget, PlanAnswer, Reply, RunRequest, UncertainWrite,
+    VerbQuestion, WriteTrace,
 };
 use taffrail_api::question::QuestionError;
 use taffrail_apps::{Objects as _, ReadQuery, Snapshot, verbs};
 use taffrail_cluster::{BootClock, ListStrategy};
-use taffrail_hub::{AskError, MAX_ITEMS, OperationRun, UncertainWrite};
+use taffrail_hub::{AskError, MAX_ITEMS, OperationRun};
 use taffrail_object::{ObjectKey, Projection};
 #[cfg(feature = "lua")]
 use taffrail_observe::operations::ActionSettings;

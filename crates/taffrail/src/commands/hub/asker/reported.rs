@@ -71,6 +71,11 @@ impl ReportedClusters {
         }
     }
 
+    /// Returns true if an agent reports the cluster of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.clusters.contains_key(name)
+    }
+
     /// Puts the rows as they were reported in the place of those that were made of apps without objects.
     pub(super) fn restore_apps(&self, rows: &mut [AppRow]) {
         for row in rows {
