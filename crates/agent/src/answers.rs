@@ -25,7 +25,7 @@ const PART: usize = MAX_MESSAGE / 2;
 /// A question of the hub about the cluster.
 #[derive(Debug)]
 pub struct AskedQuestion {
-    /// What is asked for.
+    /// The kind of the question.
     pub kind: QuestionKind,
     /// The question, as JSON.
     pub question: Vec<u8>,

@@ -183,7 +183,7 @@ pub struct Question {
     /// The time within which the answer must come, in milliseconds; that of logs and runs must begin in it.
     #[prost(uint32, tag = "3")]
     pub patience_millis: u32,
-    /// What is asked for.
+    /// The kind of the question.
     #[prost(enumeration = "QuestionKind", tag = "4")]
     pub kind: i32,
 }
@@ -604,7 +604,7 @@ pub struct Time {
     #[prost(int32, tag = "2")]
     pub nanos: i32,
 }
-/// What a question asks for. An agent of an earlier release takes each for a view, and finds it malformed.
+/// The kind of a question. An agent of an earlier release takes each for a view, and finds it malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum QuestionKind {
@@ -621,7 +621,7 @@ pub enum QuestionKind {
     /// The run of an operation: the body of POST /api/v1/operations. The agent plans it again, and writes nothing if the plan
     /// has another digest. The answer has one event on each line. Only for agents with Hello.allows_actions.
     Run = 4,
-    /// What writes left whose result is not known: a list of {"cluster": …, "write": …, "since": …}. The answer is a list of
+    /// The traces of writes whose result is not known: a list of {"cluster": …, "write": …, "since": …}. The answer is a list of
     /// \[TRACE, REASON\], in the same order. Nothing is written.
     Trace = 5,
 }

@@ -90,7 +90,7 @@ enum Sink {
         rest: Vec<u8>,
         queued: Arc<AtomicUsize>,
     },
-    /// What comes is dropped, until the agent is told that nobody waits for it.
+    /// A place that drops all parts, until the agent is told that nobody waits for them.
     Closed,
 }
 
