@@ -5,8 +5,8 @@ use std::hash::RandomState;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taffrail_api::ErrorRow;
-use taffrail_api::report::{
+use crate::ErrorRow;
+use crate::report::{
     Buckets, ClusterReport, Content, Half, HalfBody, HalfChange, HalfId, HalfMark, HalfSide, MAX_APPS,
     MAX_NAME, NotLive, Report, SourceMessage, StreamPosition, is_in,
 };
