@@ -41,7 +41,7 @@ pub use exchange::{SourceMessage, SourceReply};
 pub use half::{DeclaredHalf, Half, HalfBody, HalfId, HalfSide, NotLive, ObservedHalf, Speaker, halves};
 pub use join::{ClusterView, HeldHalf, join, last_health, speaker};
 pub use limits::MAX_NAME;
-pub use liveness::{LIVE, LOST, Liveness};
+pub use liveness::{LIVE, LOST, Liveness, MAX_WINDOW};
 pub use mark::{HalfChange, HalfMark};
 #[doc(hidden)]
 pub use received::Guards;

@@ -38,6 +38,7 @@ fn observed(health: Status, count: usize) -> ObservedHalf {
         unconfirmed: 0,
         unmarked: None,
         not_live: None,
+        unobserved: Default::default(),
     }
 }
 
@@ -267,6 +268,7 @@ fn both_halves_of_a_row_are_told_together() {
         problems: Vec::new(),
         syncs: Vec::new(),
         not_live: None,
+        unobserved: Default::default(),
     };
     let half = HalfId { side: HalfSide::Declared, ..id(0) };
     world.streams.set(&cluster("eu"), half, HalfBody::Declared(Box::new(declared)), world.now);
