@@ -54,6 +54,8 @@ pub(crate) struct MetricsFleet {
     apps: usize,
     targets: HashMap<Target, ScrapedTarget>,
     clock: ServerClock,
+    /// The time of the newest sample of each cluster that was passed on.
+    pub(super) heard: HashMap<ClusterId, f64>,
     /// The scopes whose last answers may lack series, each with the reason.
     pub(super) partial: BTreeMap<Scope, String>,
     /// True if clusters or apps were left out because there are too many.

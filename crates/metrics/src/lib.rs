@@ -16,13 +16,14 @@
 
 mod client;
 mod config;
+mod error;
 mod families;
 mod fleet;
 mod reply;
 mod sample;
 mod source;
 
-pub use client::{QueryError, ServerError};
 pub use config::{ConfigError, Family, MetricsConfig, ServerConfig};
+pub use error::{QueryError, ServerError};
 pub use fleet::{METRICS_ID, is_metrics_id};
 pub use source::{KnownClusters, MetricsEvent, MetricsRead, MetricsReader, MetricsReports, MetricsSource};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::client::QueryError;
+use crate::error::QueryError;
 use crate::sample::{KeptLabels, NAME, Series};
 
 /// The maximum number of series in one answer.

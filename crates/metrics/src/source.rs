@@ -9,8 +9,9 @@ use taffrail_api::report::{ReportStreams, SourceMessage, SourceReply};
 use taffrail_apps::ClusterId;
 use tokio::sync::mpsc;
 
-use crate::client::{Client, QueryError, ServerError};
+use crate::client::Client;
 use crate::config::ServerConfig;
+use crate::error::{QueryError, ServerError};
 use crate::families::{HubMemory, Samples, ScopeReader, Selector, Telling, kept_labels, readers};
 use crate::fleet::{MAX_APPS, MAX_CLUSTERS, MetricsFleet, ServerFacts, ServerRead};
 use crate::reply::{Reply, ReplyReader};
@@ -146,6 +147,9 @@ pub struct MetricsReports {
     known: Arc<dyn KnownClusters>,
     /// The moment at which the freshness of something changes by time alone.
     change: Option<Duration>,
+    /// The clusters that closer sources knew when the state was last passed on, and the moment of the last look.
+    joined: HashMap<String, ClusterId>,
+    looked: Duration,
     /// The longest window that was told.
     window: Duration,
 }
@@ -159,6 +163,8 @@ impl MetricsReports {
             streams: ReportStreams::default(),
             known,
             change: None,
+            joined: HashMap::new(),
+            looked: Duration::ZERO,
             window: Duration::ZERO,
         }
     }
@@ -203,9 +209,15 @@ impl MetricsReports {
         events
     }
 
-    /// Passes to the streams what has changed by time alone, if anything has at the moment `now`.
+    /// Passes to the streams what has changed since the last read: by time alone, or because a closer source has come to know a
+    /// cluster.
     pub fn pass(&mut self, now: Duration) {
-        if self.change.is_some_and(|change| change <= now) {
+        let mut is_due = self.change.is_some_and(|change| change <= now);
+        if !is_due && !self.fleet.is_empty() && now.saturating_sub(self.looked) >= TICK {
+            self.looked = now;
+            is_due = self.known.clusters() != self.joined;
+        }
+        if is_due {
             self.tell(now);
         }
     }
@@ -215,7 +227,8 @@ impl MetricsReports {
         if self.fleet.is_empty() {
             return None;
         }
-        let window = self.fleet.tell(&mut self.streams, &self.known.clusters(), &self.server, now);
+        (self.joined, self.looked) = (self.known.clusters(), now);
+        let window = self.fleet.tell(&mut self.streams, &self.joined, &self.server, now);
         self.change = self.fleet.next_change(now);
         Some(window)
     }
@@ -385,7 +398,7 @@ impl MetricsReader {
 
 /// Returns true for an error after which no further query is worth its time limit.
 fn is_final(error: &QueryError) -> bool {
-    matches!(error, QueryError::Unreachable(_) | QueryError::Timeout | QueryError::Broken(_))
+    matches!(error, QueryError::Unreachable(_) | QueryError::Timeout { .. } | QueryError::Broken(_))
 }
 
 /// The queries of one read, all about one moment of the server's clock.

@@ -310,6 +310,11 @@ impl Stream {
         self.heard = heard;
     }
 
+    /// Makes a heartbeat due at the moment `now`, unless another report is sent before.
+    pub(super) fn beat(&mut self, now: Duration) {
+        self.sent = now.saturating_sub(HEARTBEAT);
+    }
+
     /// Delays reports of changed halves until the moment `until`, because evidence for them is being read.
     pub(super) fn hold(&mut self, until: Duration) {
         self.held_until = until;

@@ -123,6 +123,12 @@ impl ReportStreams {
         }
     }
 
+    /// Makes a heartbeat of a cluster due at the moment `now`: a source that learns of signs of life only now and then passes
+    /// each on at once.
+    pub fn beat(&mut self, cluster: &ClusterId, now: Duration) {
+        self.with(cluster, |stream, _| stream.beat(now));
+    }
+
     /// Delays reports of a cluster's changed halves until the moment `until`.
     pub fn hold(&mut self, cluster: &ClusterId, until: Duration) {
         self.with(cluster, |stream, _| stream.hold(until));

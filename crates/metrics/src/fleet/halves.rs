@@ -108,7 +108,7 @@ impl MetricsFleet {
 
     /// Passes the reports of the clusters, and the moments of their last signs of life, to `streams`.
     fn tell_clusters(
-        &self,
+        &mut self,
         streams: &mut ReportStreams,
         ids: &BTreeMap<Box<str>, ClusterId>,
         windows: &HashMap<&ClusterId, Duration>,
@@ -132,7 +132,10 @@ impl MetricsFleet {
                 }
             }
         }
+        let heard = newest.iter().map(|(id, at)| (ClusterId::clone(id), *at)).collect();
+        let before = std::mem::replace(&mut self.heard, heard);
         for (place, (name, id)) in ids.iter().enumerate() {
+            let is_news = newest.get(id) > before.get(id);
             let age = newest.get(id).map(|at| self.age(*at, now));
             let window = windows.get(id).copied().unwrap_or(LIVE).min(MAX_WINDOW);
             let is_dark = age.is_none_or(|age| age > window);
@@ -152,6 +155,9 @@ impl MetricsFleet {
             let errors = if place == 0 { server.errors(name) } else { Vec::new() };
             streams.set_facts(id, facts, errors, now);
             streams.set_heard(id, age.map(|age| now.saturating_sub(age)));
+            if is_news {
+                streams.beat(id, now);
+            }
         }
     }
 

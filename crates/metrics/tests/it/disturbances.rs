@@ -70,6 +70,22 @@ async fn slow_scrapes_have_a_window_of_three_intervals() {
 }
 
 #[tokio::test]
+async fn row_between_scrapes_and_reads_that_are_far_from_each_other_stays_live() {
+    let mut stage = Stage::new().await;
+    stage.scrapes(GREEN, 3).await;
+    for _ in 0..10 {
+        // Each read sees a sample of 14 s before, and the next one comes 15 s later.
+        stage.prometheus.scrape(TARGET, GREEN);
+        for _ in 0..12 {
+            stage.pass(1);
+            assert_eq!(stage.state(), "live Current");
+        }
+        stage.read().await;
+        stage.pass(1);
+    }
+}
+
+#[tokio::test]
 async fn target_that_is_down_is_stale_at_once() {
     let mut stage = green().await;
     stage.prometheus.state().fail(TARGET);

@@ -26,7 +26,7 @@ argocd_app_sync_total{dest_server="https://kubernetes.default.svc",name="alone",
 async fn argo_cd_tells_health_and_sync_of_applications() {
     let mut stage = Stage::with("  destinations: {'https://10.1.1.1:6443/': us}\n", &[]).await;
     check(&mut stage, ARGO, str![[r#"
-eu argo-application argocd/alone: Unknown, Failed ? - [a part of cluster eu does not answer] [argocd_app_sync_total: the last sync failed] - Health Objects Revisions Applied Suspended Source Message
+eu argo-application argocd/alone: Unknown, Failed ? - [the source of the row does not tell the health of the app] [argocd_app_sync_total: the last sync failed] - Health Objects Revisions Applied Suspended Source Message
 eu argo-application argocd/mail: InProgress, Syncing ? - [argocd_app_info: health_status Progressing] - Objects Revisions Applied Suspended Message
 us of eu argo-application argocd/pay: Failed, Failed ? - [argocd_app_info: health_status Degraded] [argocd_app_sync_total: the last sync failed] - Objects Revisions Applied Suspended Message
 eu argo-application argocd/shop: Ready, Synced ? - - Objects Revisions Applied Suspended Message
@@ -73,7 +73,7 @@ async fn kube_state_metrics_of_flux_tell_the_revision_too() {
     check(&mut stage, FLUX_INFO, str![[r#"
 eu flux-kustomization flux-system/apps: Ready, objects unobserved, Synced ? main@sha1:abc - Health Objects Revisions Source Message
 eu flux-kustomization flux-system/infra: InProgress, Syncing ? main@sha1:abc [gotk_resource_info: ready Unknown of Ready] - Health Objects Revisions Suspended Source Message
-eu flux-kustomization flux-system/new: Unknown, Unknown ? - [a part of cluster eu does not answer] - Health Objects Sync Revisions Applied Suspended Source Message
+eu flux-kustomization flux-system/new: Unknown, Unknown ? - [the source of the row does not tell the health of the app] - Health Objects Sync Revisions Applied Suspended Source Message
 eu flux-helmrelease data/db: Ready, objects unobserved (suspended), Suspended ? 1.2.3 [gotk_resource_info: the app is suspended] - Health Objects Revisions Source Message
 
 "#]]).await;
@@ -96,7 +96,7 @@ async fn config_sync_tells_objects_and_the_last_sync() {
     let mut stage = Stage::new().await;
     check(&mut stage, CONFIG_SYNC, str![[r#"
 eu config-sync config-management-system/root-sync: Ready, Synced 40/40 abc123 - Revisions Suspended Source Message
-eu config-sync shop/half: Unknown, Unknown ? - [a part of cluster eu does not answer] - Health Objects Sync Revisions Applied Suspended Source Message
+eu config-sync shop/half: Unknown, Unknown ? - [the source of the row does not tell the health of the app] - Health Objects Sync Revisions Applied Suspended Source Message
 eu config-sync shop/repo-sync: Unknown, Failed 3/5 - [ready_resource_count: 3 of 5 objects ready] [reconciler_errors: the last sync failed] - Revisions Applied Suspended Source Message
 
 "#]]).await;
@@ -120,7 +120,7 @@ async fn kube_state_metrics_tell_what_the_shape_of_a_series_means() {
 eu flux-kustomization flux-system/apps: Ready, objects unobserved, Synced ? - - Health Objects Revisions Applied Suspended Source Message
 eu argo-application argocd/shop: Ready, OutOfSync ? - - Objects Revisions Applied Suspended Source Message
 eu config-sync config-management-system/root-sync: Failed, Failed ? - [kube_customresource_status_condition: condition Stalled True] [kube_customresource_status_condition: the last sync failed] - Health Objects Revisions Applied Suspended Source Message
-eu kpt shop/half: Unknown, Unknown ? - [a part of cluster eu does not answer] - Health Objects Sync Revisions Applied Suspended Source Message
+eu kpt shop/half: Unknown, Unknown ? - [the source of the row does not tell the health of the app] - Health Objects Sync Revisions Applied Suspended Source Message
 eu kpt shop/pkg: Ready, objects unobserved, Unknown ? - - Health Objects Sync Revisions Applied Suspended Source Message
 
 "#]]).await;

@@ -105,8 +105,10 @@ pub(super) struct Asker {
     #[cfg_attr(not(feature = "lua"), expect(dead_code, reason = "without Lua there are no actions"))]
     trust: Trust,
     objects_rules: RulesWithOptions,
-    /// The index that has the clusters which agents report, and the agents; `None` if the hub takes no reports of agents.
-    reports: Option<(Arc<FleetIndex>, Arc<Agents>)>,
+    /// The index that has the clusters which agents report or metrics tell of; `None` if the hub has no such source.
+    reports: Option<Arc<FleetIndex>>,
+    /// The agents; `None` if the hub takes no reports of agents.
+    agents: Option<Arc<Agents>>,
     /// The turns of questions, and the places of logs, at each cluster that was asked, by name.
     turns: Mutex<HashMap<String, ClusterTurns>>,
 }
@@ -235,14 +237,17 @@ impl Asker {
         let objects_rules = rules.clone();
         let turns = Mutex::default();
         let rules = Arc::new(rules);
-        (Asker { inquiries, members, rules, trust, objects_rules, reports: None, turns }, receiver)
+        (
+            Asker { inquiries, members, rules, trust, objects_rules, reports: None, agents: None, turns },
+            receiver,
+        )
     }
 
-    /// Sets the index that has the clusters which agents report, which lists then have, too, and the agents, which
-    /// answer other questions about their clusters.
+    /// Sets the index that has the clusters which agents report or metrics tell of, which lists then have, too, and the
+    /// agents, if there are any, which answer other questions about their clusters.
     #[must_use]
-    pub(super) fn with_reports(self, index: Arc<FleetIndex>, agents: Arc<Agents>) -> Asker {
-        Asker { reports: Some((index, agents)), ..self }
+    pub(super) fn with_reports(self, index: Arc<FleetIndex>, agents: Option<Arc<Agents>>) -> Asker {
+        Asker { reports: Some(index), agents, ..self }
     }
 
     /// Has the agent answer that reports the only cluster that the question of a view is about; `None` if the question is
@@ -253,18 +258,26 @@ impl Asker {
         question: &ViewQuestion,
         deadline: Deadline,
     ) -> Result<Option<ViewAnswer>, AskError> {
-        let (Some((_, agents)), Some(reported)) = (&self.reports, self.reported()) else { return Ok(None) };
+        let Some(reported) = self.reported() else { return Ok(None) };
         let view = view.clone();
         let names = self.ask_followed(move |fleet| {
-            reported.only(&view, &WholeFleet { followed: fleet, reported: &reported })
+            let names = reported.only(&view, &WholeFleet { followed: fleet, reported: &reported });
+            let by_metrics = names.iter().find(|name| reported.is_of_metrics(name)).cloned();
+            (names, by_metrics)
         });
-        match &*names.await? {
-            [] => Ok(None),
-            [name] => {
+        let (names, by_metrics) = names.await?;
+        if let Some(name) = by_metrics {
+            return Err(AskError::Invalid(format!(
+                "only metrics tell of cluster {name}, and they tell of no objects; lists show what they tell"
+            )));
+        }
+        match (&*names, &self.agents) {
+            ([], _) | (_, None) => Ok(None),
+            ([name], Some(agents)) => {
                 let patience = deadline.0.saturating_duration_since(Instant::now());
                 agents.ask(name, question, patience).await.map(Some)
             }
-            several => Err(AskError::Invalid(format!(
+            (several, _) => Err(AskError::Invalid(format!(
                 "the question is about several clusters that agents report ({}), and each agent answers about its own: name one of them",
                 several.join(", ")
             ))),
@@ -286,9 +299,10 @@ impl Asker {
         }
     }
 
-    /// Returns the clusters that agents report and the hub does not follow itself; `None` if there are none.
+    /// Returns the clusters that agents report or metrics tell of, and the hub does not follow itself; `None` if there are
+    /// none.
     fn reported(&self) -> Option<ReportedClusters> {
-        let view = self.reports.as_ref()?.0.view();
+        let view = self.reports.as_ref()?.view();
         let members = self.members.borrow();
         let followed: HashSet<&str> = members.members.iter().map(|member| &*member.name).collect();
         let reported = view.reported(|name| !followed.contains(name));

@@ -79,6 +79,11 @@ impl MetricsServers {
         MetricsServers::new(Vec::new()).0
     }
 
+    /// Returns true if there is no server.
+    pub(super) fn is_empty(&self) -> bool {
+        self.servers.is_empty()
+    }
+
     /// Starts to read the servers, and to pass to `index` what they tell.
     pub(super) fn start(self, index: &Arc<FleetIndex>, clock: &BootClock, parts: &mut JoinSet<&'static str>) {
         for server in self.servers {

@@ -150,9 +150,9 @@ impl HubProcess {
         let trust = source.trust.clone();
         let (found, mut followed) = FoundClusters::new(members.clone(), tools.clone(), trust);
         let (asker, inquiries) = Asker::new(followed.clone(), rules.clone(), source.trust.clone());
-        let asker = match &agents {
-            Some(agents) => asker.with_reports(Arc::clone(&index), Arc::clone(agents)),
-            None => asker,
+        let asker = match agents.is_some() || !metrics.is_empty() {
+            true => asker.with_reports(Arc::clone(&index), agents),
+            false => asker,
         };
         let asker = Arc::new(asker);
         let api = api.with_asker(Arc::clone(&asker) as Arc<dyn Ask>);
