@@ -10,7 +10,7 @@ async fn check(stage: &mut Stage, text: &str, expected: impl snapbox::IntoData) 
     assert_data_eq!(stage.table(), expected);
 }
 
-const ARGO: &str = r#"
+pub(crate) const ARGO: &str = r#"
 # HELP argocd_app_info Information about application.
 # TYPE argocd_app_info gauge
 argocd_app_info{autosync_enabled="true",dest_namespace="shop",dest_server="https://kubernetes.default.svc",health_status="Healthy",name="shop",namespace="argocd",operation="",project="default",repo="https://git.example/shop",sync_status="Synced"} 1
@@ -35,7 +35,7 @@ eu argo-application teams/x: NotFound, Unknown ? - [argocd_app_info: health_stat
 "#]]).await;
 }
 
-const FLUX: &str = r#"
+pub(crate) const FLUX: &str = r#"
 gotk_reconcile_condition{kind="Kustomization",name="apps",namespace="flux-system",status="True",type="Ready"} 1
 gotk_reconcile_condition{kind="Kustomization",name="apps",namespace="flux-system",status="False",type="Ready"} 0
 gotk_reconcile_condition{kind="Kustomization",name="apps",namespace="flux-system",status="Unknown",type="Ready"} 0
@@ -59,7 +59,7 @@ eu flux-helmrelease data/db: Failed (suspended), Suspended ? - [gotk_reconcile_c
 "#]]).await;
 }
 
-const FLUX_INFO: &str = r#"
+pub(crate) const FLUX_INFO: &str = r#"
 gotk_resource_info{customresource_group="kustomize.toolkit.fluxcd.io",customresource_kind="Kustomization",customresource_version="v1",exported_namespace="flux-system",name="apps",ready="True",revision="main@sha1:abc",source_name="fleet",suspended="false"} 1
 gotk_resource_info{customresource_group="kustomize.toolkit.fluxcd.io",customresource_kind="Kustomization",customresource_version="v1",exported_namespace="flux-system",name="infra",ready="Unknown",revision="main@sha1:abc",source_name="fleet"} 1
 gotk_resource_info{customresource_group="helm.toolkit.fluxcd.io",customresource_kind="HelmRelease",customresource_version="v2",exported_namespace="data",name="db",ready="True",revision="1.2.3",suspended="true"} 1
@@ -79,7 +79,7 @@ eu flux-helmrelease data/db: Ready, objects unobserved (suspended), Suspended ? 
 "#]]).await;
 }
 
-const CONFIG_SYNC: &str = r#"
+pub(crate) const CONFIG_SYNC: &str = r#"
 config_sync_resource_count{resourcegroup="config-management-system/root-sync"} 40
 config_sync_ready_resource_count{resourcegroup="config-management-system/root-sync"} 40
 config_sync_last_sync_timestamp{commit="abc123",configsync_sync_kind="RootSync",configsync_sync_name="root-sync",configsync_sync_namespace="config-management-system",status="success"} 1.7999999e+09
@@ -102,7 +102,7 @@ eu config-sync shop/repo-sync: Unknown, Failed 3/5 - [ready_resource_count: 3 of
 "#]]).await;
 }
 
-const CUSTOM_RESOURCES: &str = r#"
+pub(crate) const CUSTOM_RESOURCES: &str = r#"
 kube_customresource_status_condition{customresource_group="kustomize.toolkit.fluxcd.io",customresource_kind="Kustomization",customresource_version="v1",name="apps",namespace="flux-system",type="Ready",status="True"} 1
 kube_customresource_status_condition{customresource_group="kustomize.toolkit.fluxcd.io",customresource_kind="Kustomization",customresource_version="v1",name="apps",namespace="flux-system",type="Ready",status="False"} 0
 kube_customresource_status_condition{customresource_group="kpt.dev",customresource_kind="ResourceGroup",customresource_version="v1alpha1",name="pkg",namespace="shop",type="Stalled",status="False"} 1
@@ -126,7 +126,7 @@ eu kpt shop/pkg: Ready, objects unobserved, Unknown ? - - Health Objects Sync Re
 "#]]).await;
 }
 
-fn hub(state: &str, current: u32, failed: u32) -> String {
+pub(crate) fn hub(state: &str, current: u32, failed: u32) -> String {
     format!(
         r#"
 taffrail_app_units{{app="flux-kustomization/flux-system/shop",state="Failed"}} {failed}

@@ -6,4 +6,5 @@ mod config;
 mod disturbances;
 mod families;
 mod prometheus;
+mod real;
 mod stage;

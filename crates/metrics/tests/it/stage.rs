@@ -47,7 +47,17 @@ impl Stage {
     /// Makes a stage whose configuration has `more` fields, and where closer sources know clusters by name and identity.
     pub(crate) async fn with(more: &str, closer: &[(&str, &str)]) -> Stage {
         let prometheus = FakePrometheus::start().await;
-        let text = format!("servers:\n- name: prom\n  url: {}\n{more}", prometheus.url);
+        let url = prometheus.url.clone();
+        Stage::of(prometheus, &url, more, closer)
+    }
+
+    /// Makes a stage that reads the server at `url` in place of the stand-in.
+    pub(crate) async fn at(url: &str, more: &str) -> Stage {
+        Stage::of(FakePrometheus::start().await, url, more, &[])
+    }
+
+    fn of(prometheus: FakePrometheus, url: &str, more: &str, closer: &[(&str, &str)]) -> Stage {
+        let text = format!("servers:\n- name: prom\n  url: {url}\n{more}");
         let config = MetricsConfig::parse(&text, Path::new("metrics.yaml")).unwrap().servers.remove(0);
         let known = closer.iter().map(|(name, id)| ((*name).to_owned(), ClusterId((*id).to_owned())));
         let reports = MetricsReports::new(&config, Arc::new(Closer(known.collect())));
