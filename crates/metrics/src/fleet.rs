@@ -58,6 +58,8 @@ pub(crate) struct MetricsFleet {
     pub(super) heard: HashMap<ClusterId, f64>,
     /// The scopes whose last answers may lack series, each with the reason.
     pub(super) partial: BTreeMap<Scope, String>,
+    /// The series of each cluster that cannot be used, at the last read.
+    pub(super) refused: BTreeMap<Box<str>, Vec<ScopeFailure>>,
     /// True if clusters or apps were left out because there are too many.
     pub(super) is_full: bool,
 }
@@ -150,12 +152,15 @@ pub(crate) struct ServerRead {
     pub(crate) whole: HashSet<Scope>,
     /// The scopes of which an answer may lack series, with the reason.
     pub(crate) partial: BTreeMap<Scope, String>,
+    /// The series of each cluster that cannot be used.
+    pub(crate) refused: BTreeMap<Box<str>, Vec<ScopeFailure>>,
 }
 
 impl MetricsFleet {
     /// Takes the result of a read.
     pub(crate) fn take(&mut self, read: ServerRead) {
-        let ServerRead { time, asked, up, facts, clusters, whole, partial } = read;
+        let ServerRead { time, asked, up, facts, clusters, whole, partial, refused } = read;
+        self.refused = refused;
         self.clock.set(time, asked);
         // A target of which the server does not tell whether it is up shows its scrapes by its samples.
         let mut scraped: HashMap<&Target, f64> = HashMap::new();
@@ -348,28 +353,58 @@ pub(super) fn identity(name: &str, known: &HashMap<String, ClusterId>) -> Cluste
     closer.cloned().unwrap_or_else(|| ClusterId(format!("{METRICS_ID}{name}")))
 }
 
-/// The facts and failures about a server that its reports tell, beside the apps.
+/// A failure of a scope of a server.
+#[derive(Debug, Clone)]
+pub(crate) struct ScopeFailure {
+    pub(crate) scope: String,
+    /// The reason in one word.
+    pub(crate) reason: &'static str,
+    pub(crate) message: String,
+    pub(crate) hint: Option<&'static str>,
+    /// True if apps of any cluster may be missing because of the failure.
+    pub(crate) is_blinding: bool,
+}
+
+impl ScopeFailure {
+    pub(crate) fn new(
+        scope: String,
+        reason: &'static str,
+        message: String,
+        hint: Option<&'static str>,
+    ) -> ScopeFailure {
+        ScopeFailure { scope, reason, message, hint, is_blinding: false }
+    }
+
+    /// Makes a failure because of which apps may be missing.
+    pub(crate) fn blinding(
+        scope: String,
+        reason: &'static str,
+        message: String,
+        hint: Option<&'static str>,
+    ) -> ScopeFailure {
+        ScopeFailure { is_blinding: true, ..ScopeFailure::new(scope, reason, message, hint) }
+    }
+
+    /// Returns the failure as an error of the cluster of this name.
+    pub(super) fn row(&self, cluster: &str) -> ErrorRow {
+        ErrorRow {
+            cluster: cluster.to_owned(),
+            scope: self.scope.clone(),
+            reason: self.reason.to_owned(),
+            message: self.message.clone(),
+        }
+    }
+}
+
+/// What the reports of a server's clusters tell of the server, beside the apps.
 #[derive(Debug, Default)]
 pub(crate) struct ServerFacts {
     /// The name of the server.
     pub(crate) name: String,
-    /// The failures of the last read: their scope, the reason in one word and the message.
-    pub(crate) failures: Vec<(String, &'static str, String)>,
+    /// The failures of the last read.
+    pub(crate) failures: Vec<ScopeFailure>,
     /// The reason why the last read failed as a whole; `None` if it did not.
     pub(crate) lost: Option<String>,
-}
-
-impl ServerFacts {
-    /// Returns the failures as errors of a cluster of this name.
-    pub(super) fn errors(&self, cluster: &str) -> Vec<ErrorRow> {
-        let row = |(scope, reason, message): &(String, &'static str, String)| ErrorRow {
-            cluster: cluster.to_owned(),
-            scope: scope.clone(),
-            reason: (*reason).to_owned(),
-            message: message.clone(),
-        };
-        self.failures.iter().map(row).collect()
-    }
 }
 
 /// Returns true if a sync state is one in which the app waits to be synced.

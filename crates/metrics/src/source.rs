@@ -13,7 +13,7 @@ use crate::client::Client;
 use crate::config::ServerConfig;
 use crate::error::{QueryError, ServerError};
 use crate::families::{HubMemory, Samples, ScopeReader, Selector, Telling, kept_labels, readers};
-use crate::fleet::{MAX_APPS, MAX_CLUSTERS, MetricsFleet, ServerFacts, ServerRead};
+use crate::fleet::{MAX_APPS, MAX_CLUSTERS, MetricsFleet, ScopeFailure, ServerFacts, ServerRead};
 use crate::reply::{Reply, ReplyReader};
 use crate::sample::{NAME, Sample, Series, Target};
 
@@ -174,32 +174,28 @@ impl MetricsReports {
     pub fn take(&mut self, read: MetricsRead, now: Duration) -> Vec<MetricsEvent> {
         let MetricsRead { read, failures } = read;
         let is_read = read.is_some();
-        let before: HashSet<String> = self.server.failures.drain(..).map(|(scope, ..)| scope).collect();
+        let before: HashSet<String> = self.server.failures.drain(..).map(|failure| failure.scope).collect();
         read.into_iter().for_each(|read| self.fleet.take(read));
         let mut events = Vec::new();
-        let mut fail = |(scope, reason, message, hint): Failure| {
-            if !before.contains(&scope) {
-                let scope = Some(scope.clone()).filter(|_| is_read);
-                events.push(MetricsEvent::Failed { scope, message: message.clone(), hint });
+        let mut fail = |failure: ScopeFailure| {
+            if !before.contains(&failure.scope) {
+                let ScopeFailure { scope, message, hint, .. } = failure.clone();
+                events.push(MetricsEvent::Failed { scope: Some(scope).filter(|_| is_read), message, hint });
             }
-            self.server.failures.push((scope, reason, message));
+            self.server.failures.push(failure);
         };
         failures.into_iter().for_each(&mut fail);
         if self.fleet.is_full {
             let message =
                 format!("only {MAX_CLUSTERS} clusters and {MAX_APPS} apps are read, and there are more");
-            fail((
-                "clusters and apps".to_owned(),
-                "TooManyApps",
-                message,
-                Some("select fewer series with matchers"),
-            ));
+            let hint = Some("select fewer series with matchers");
+            fail(ScopeFailure::blinding("clusters and apps".to_owned(), "TooManyApps", message, hint));
         }
         if !before.is_empty() && self.server.failures.is_empty() {
             events.push(MetricsEvent::Recovered);
         }
         let lost = self.server.failures.first().filter(|_| !is_read);
-        self.server.lost = lost.map(|(_, _, message)| message.clone());
+        self.server.lost = lost.map(|failure| failure.message.clone());
         let window = self.tell(now);
         // Scrapes are never exactly as far from each other as before.
         if window.is_some_and(|window| window.abs_diff(self.window) > self.window / 8) {
@@ -212,12 +208,13 @@ impl MetricsReports {
     /// Passes to the streams what has changed since the last read: by time alone, or because a closer source has come to know a
     /// cluster.
     pub fn pass(&mut self, now: Duration) {
-        let mut is_due = self.change.is_some_and(|change| change <= now);
-        if !is_due && !self.fleet.is_empty() && now.saturating_sub(self.looked) >= TICK {
-            self.looked = now;
-            is_due = self.known.clusters() != self.joined;
+        // With many apps, something changes all the time.
+        if self.fleet.is_empty() || now.saturating_sub(self.looked) < TICK {
+            return;
         }
-        if is_due {
+        self.looked = now;
+        let is_due = self.change.is_some_and(|change| change <= now);
+        if is_due || self.known.clusters() != self.joined {
             self.tell(now);
         }
     }
@@ -253,11 +250,8 @@ impl MetricsReports {
 pub struct MetricsRead {
     read: Option<ServerRead>,
     /// The failures, with hints; that of the whole server alone if `read` is `None`.
-    failures: Vec<Failure>,
+    failures: Vec<ScopeFailure>,
 }
-
-/// A failure of a scope: its name, the reason in one word, the message and the hint.
-type Failure = (String, &'static str, String, Option<&'static str>);
 
 /// Returns the text of an error with its causes.
 fn whole_text(error: &dyn std::error::Error) -> String {
@@ -310,8 +304,10 @@ impl MetricsReader {
     /// Must be called in a Tokio runtime.
     pub async fn read(&mut self, asked: Duration) -> MetricsRead {
         let name = self.config.name.clone();
-        let failed =
-            |reason, message, hint| MetricsRead { read: None, failures: vec![(name, reason, message, hint)] };
+        let failed = |reason, message, hint| MetricsRead {
+            read: None,
+            failures: vec![ScopeFailure::blinding(name, reason, message, hint)],
+        };
         let client = match self.client(asked).await {
             Ok(client) => client,
             Err(error) => return failed("Unusable", whole_text(&error), None),
@@ -333,14 +329,15 @@ impl MetricsReader {
         let clock = client.query("time()", None).await?;
         let time = clock.scalar.filter(|time| time.is_finite()).ok_or(QueryError::NoData)?;
         let mut asking = Asking { client, config: &self.config, time, left: MAX_TOTAL };
-        let mut failures: Vec<Failure> = Vec::new();
-        let of_error =
-            |scope: String, error: &QueryError| (scope, error.reason(), whole_text(error), error.hint());
+        let mut failures: Vec<ScopeFailure> = Vec::new();
+        let of_error = |scope: String, error: &QueryError| {
+            ScopeFailure::blinding(scope, error.reason(), whole_text(error), error.hint())
+        };
         let (mut whole, mut partial) = (HashSet::new(), BTreeMap::new());
         let up = match asking.up().await {
             Ok((up, None)) => Some(up),
             Ok((up, Some(warning))) => {
-                failures.push(("metric up".to_owned(), "Partial", warning, None));
+                failures.push(ScopeFailure::new("metric up".to_owned(), "Partial", warning, None));
                 Some(up)
             }
             Err(error) if is_final(&error) => return Err(error),
@@ -374,7 +371,8 @@ impl MetricsReader {
                     partial.insert(scope, whole_text(error));
                 }
                 (None, Some(warning)) => {
-                    failures.push((scope.to_string(), "Partial", warning.clone(), None));
+                    let name = scope.to_string();
+                    failures.push(ScopeFailure::blinding(name, "Partial", warning.clone(), None));
                     partial.insert(scope, warning);
                 }
             }
@@ -385,13 +383,17 @@ impl MetricsReader {
             let Some(reader) = self.readers.get(place) else { continue };
             telling.tell(reader, &samples, whole.contains(&reader.scope));
         }
-        let refused = std::mem::take(&mut telling.refused);
-        for (reason, count) in refused {
+        let mut refused: BTreeMap<Box<str>, Vec<ScopeFailure>> = BTreeMap::new();
+        for ((cluster, reason), count) in std::mem::take(&mut telling.refused) {
             let message = format!("{count} series are left out, because they {reason}");
-            failures.push(("series".to_owned(), "Unusable", message, None));
+            let failure = ScopeFailure::new("series".to_owned(), "Unusable", message, None);
+            match cluster {
+                Some(cluster) => refused.entry(cluster).or_default().push(failure),
+                None => failures.push(failure),
+            }
         }
         let Telling { facts, clusters, .. } = telling;
-        let read = ServerRead { time, asked, up, facts, clusters, whole, partial };
+        let read = ServerRead { time, asked, up, facts, clusters, whole, partial, refused };
         Ok(MetricsRead { read: Some(read), failures })
     }
 }

@@ -52,7 +52,9 @@ pub(super) fn tell(samples: &[Option<Samples>], telling: &mut Telling<'_>) {
 
 fn place(series: &Series, telling: &mut Telling<'_>) -> Option<AppPlace> {
     let cluster = telling.cluster(series)?;
-    Some((cluster, telling.app(Delivery::ArgoApplication, series.own("namespace"), series.own("name"))?))
+    let app =
+        telling.app(&cluster, Delivery::ArgoApplication, series.own("namespace"), series.own("name"))?;
+    Some((cluster, app))
 }
 
 /// Returns the name of the cluster that holds the objects, if the configuration has one for its address.

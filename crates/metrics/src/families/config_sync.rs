@@ -44,11 +44,12 @@ fn numbers(all: &[Sample], ready: &[Sample], telling: &mut Telling<'_>) {
             }
             let group = sample.series.own("resourcegroup");
             let Some((namespace, name)) = group.split_once('/') else {
-                telling.refuse(super::NO_APP);
+                let label = telling.config.cluster_label.as_str();
+                telling.refuse(sample.series.label(label), super::NO_APP);
                 continue;
             };
             let Some(cluster) = telling.cluster(&sample.series) else { continue };
-            let Some(app) = telling.app(Delivery::ConfigSync, namespace, name) else { continue };
+            let Some(app) = telling.app(&cluster, Delivery::ConfigSync, namespace, name) else { continue };
             let target = sample.series.target(&telling.config.cluster_label);
             let pair = found.entry(((cluster, app), target)).or_default();
             if let Some(number) = pair.get_mut(at)
@@ -139,5 +140,6 @@ fn errors(samples: &[Sample], telling: &mut Telling<'_>) {
 fn reconciler(series: &Series, telling: &mut Telling<'_>) -> Option<AppPlace> {
     let (namespace, name) = (series.label("configsync_sync_namespace"), series.label("configsync_sync_name"));
     let cluster = telling.cluster(series)?;
-    Some((cluster, telling.app(Delivery::ConfigSync, namespace, name)?))
+    let app = telling.app(&cluster, Delivery::ConfigSync, namespace, name)?;
+    Some((cluster, app))
 }

@@ -83,7 +83,8 @@ pub(super) fn tell(samples: &[Option<Samples>], telling: &mut Telling<'_>) {
 fn place(series: &Series, telling: &mut Telling<'_>) -> Option<AppPlace> {
     let delivery = delivery_of(series.label("customresource_kind"))?;
     let cluster = telling.cluster(series)?;
-    Some((cluster, telling.app(delivery, series.own("namespace"), series.own("name"))?))
+    let app = telling.app(&cluster, delivery, series.own("namespace"), series.own("name"))?;
+    Some((cluster, app))
 }
 
 /// Replaces a sample by one that is newer, or as new and worse.

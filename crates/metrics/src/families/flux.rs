@@ -55,7 +55,8 @@ fn place(series: &Series, kind: &str, telling: &mut Telling<'_>) -> Option<AppPl
     let delivery =
         delivery_of(kind).filter(|it| matches!(it, Delivery::FluxKustomization | Delivery::FluxHelmRelease));
     let cluster = telling.cluster(series)?;
-    Some((cluster, telling.app(delivery?, series.own("namespace"), series.own("name"))?))
+    let app = telling.app(&cluster, delivery?, series.own("namespace"), series.own("name"))?;
+    Some((cluster, app))
 }
 
 /// Returns what the labels `ready`, `suspended` and `revision` of an object tell.

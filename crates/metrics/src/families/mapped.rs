@@ -20,7 +20,8 @@ pub(super) fn tell(samples: &[Option<Samples>], telling: &mut Telling<'_>) {
         };
         let namespace = mapping.labels.namespace.as_ref().map_or("", |label| series.own(label));
         let Some(cluster) = cluster else { continue };
-        let Some(app) = telling.app(mapping.delivery, namespace, series.own(&mapping.labels.name)) else {
+        let Some(app) = telling.app(&cluster, mapping.delivery, namespace, series.own(&mapping.labels.name))
+        else {
             continue;
         };
         let told = told(mapping, sample);

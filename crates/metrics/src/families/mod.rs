@@ -268,10 +268,13 @@ pub(crate) struct Telling<'t> {
     pub(crate) facts: HashMap<AppPlace, BTreeMap<Arc<str>, Fact>>,
     /// Clusters that samples name without an app, with the time of the newest of these.
     pub(crate) clusters: HashMap<Box<str>, f64>,
-    /// The number of series that cannot be used, by the reason.
-    pub(crate) refused: BTreeMap<&'static str, usize>,
+    /// The number of series that cannot be used, by the cluster, if it is known, and the reason.
+    pub(crate) refused: BTreeMap<(Option<Box<str>>, &'static str), usize>,
     names: HashMap<String, Arc<str>>,
 }
+
+/// The maximum number of pairs of cluster and reason for which unusable series are counted apart.
+const MAX_REFUSED: usize = 1_000;
 
 /// Reasons why a series cannot be used.
 const NO_CLUSTER: &str = "have no label with a cluster, or one that is not a name";
@@ -305,8 +308,10 @@ impl<'t> Telling<'t> {
         (reader.tell)(samples, self);
     }
 
-    fn refuse(&mut self, reason: &'static str) {
-        *self.refused.entry(reason).or_default() += 1;
+    /// Counts a series about `cluster` as one that cannot be used; the cluster is not known if that is not a name.
+    fn refuse(&mut self, cluster: &str, reason: &'static str) {
+        let cluster = Some(cluster).filter(|name| is_name(name) && self.refused.len() < MAX_REFUSED);
+        *self.refused.entry((cluster.map(Box::from), reason)).or_default() += 1;
     }
 
     /// Returns the cluster of a series: that of the configured label, else the one of the server.
@@ -320,23 +325,23 @@ impl<'t> Telling<'t> {
         if is_name(name) {
             return Some(name.into());
         }
-        self.refuse(NO_CLUSTER);
+        self.refuse("", NO_CLUSTER);
         None
     }
 
-    /// Returns the app of these labels; counts the series as refused if they do not name one.
-    fn app(&mut self, delivery: Delivery, namespace: &str, name: &str) -> Option<AppName> {
+    /// Returns the app of `cluster` that these labels name; counts the series as refused if they do not name one.
+    fn app(&mut self, cluster: &str, delivery: Delivery, namespace: &str, name: &str) -> Option<AppName> {
         if is_name(name) && (namespace.is_empty() || is_name(namespace)) {
             return Some(AppName { delivery, namespace: namespace.to_owned(), name: name.to_owned() });
         }
-        self.refuse(NO_APP);
+        self.refuse(cluster, NO_APP);
         None
     }
 
     /// Returns true if the value of a sample is a number; else counts the series as refused.
     fn is_number(&mut self, sample: &Sample) -> bool {
         if !sample.series.value.is_finite() {
-            self.refuse(NO_NUMBER);
+            self.refuse(sample.series.label(&self.config.cluster_label), NO_NUMBER);
         }
         sample.series.value.is_finite()
     }

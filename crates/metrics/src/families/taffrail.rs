@@ -61,7 +61,7 @@ pub(super) fn tell(samples: &[Option<Samples>], telling: &mut Telling<'_>) {
         let key = sample.series.own("app");
         let Some(place) = place(sample.series.own("cluster"), key, telling) else { continue };
         let Some(status) = UNWELL.into_iter().find(|it| f64::from(*it as u8) == sample.series.value) else {
-            telling.refuse("have a value that is not a status");
+            telling.refuse(&place.0, "have a value that is not a status");
             continue;
         };
         let target = sample.series.target(&telling.config.cluster_label);
@@ -166,7 +166,8 @@ fn place(cluster: &str, key: &str, telling: &mut Telling<'_>) -> Option<AppPlace
         }
         _ => (Delivery::Label, "", key),
     };
-    Some((cluster, telling.app(delivery, namespace, name)?))
+    let app = telling.app(&cluster, delivery, namespace, name)?;
+    Some((cluster, app))
 }
 
 /// Returns true if `key` is that of the app `app` alone, and that app's home is the cluster with its objects: then a source that

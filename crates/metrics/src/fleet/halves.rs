@@ -115,7 +115,8 @@ impl MetricsFleet {
         server: &ServerFacts,
         now: Duration,
     ) {
-        let blind = server.failures.first().map(|(scope, _, message)| format!("{scope}: {message}"));
+        let blinding = server.failures.iter().find(|failure| failure.is_blinding);
+        let blind = blinding.map(|failure| format!("{}: {}", failure.scope, failure.message));
         let mut newest: HashMap<&ClusterId, f64> = HashMap::new();
         // The objects of an app are heard of where the app is declared.
         for (name, held) in &self.clusters {
@@ -152,7 +153,9 @@ impl MetricsFleet {
                 ..ClusterReport::default()
             };
             // Once for the server, not for each of its clusters.
-            let errors = if place == 0 { server.errors(name) } else { Vec::new() };
+            let of_server = server.failures.iter().filter(|_| place == 0);
+            let own = self.refused.get(name).into_iter().flatten();
+            let errors = of_server.chain(own).map(|failure| failure.row(name)).collect();
             streams.set_facts(id, facts, errors, now);
             streams.set_heard(id, age.map(|age| now.saturating_sub(age)));
             if is_news {
