@@ -1,10 +1,18 @@
 //! The file that lists the servers.
 
 use std::path::Path;
+use std::sync::Arc;
 
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
 use snapbox::{assert_data_eq, str};
 use taffrail_metrics::MetricsConfig;
+use tokio_rustls::TlsAcceptor;
 
+use crate::prometheus::FakePrometheus;
 use crate::stage::Stage;
 
 /// Returns the error about a file, with its causes and the hint.
@@ -119,4 +127,75 @@ async fn secrets_and_headers_are_sent_and_read_again() {
         stage.read().await;
         assert!(stage.errors()[0].message.contains("is empty"), "{:?}", stage.errors());
     }
+}
+
+/// An authority, and the certificates that it issues, in PEM.
+struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    pem: String,
+}
+
+impl Authority {
+    fn new() -> Authority {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let pem = params.self_signed(&key).unwrap().pem();
+        Authority { issuer: Issuer::new(params, key), pem }
+    }
+
+    /// Returns a certificate for `localhost`, and its private key.
+    fn issue(&self) -> (String, String) {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        (params.signed_by(&key, &self.issuer).unwrap().pem(), key.serialize_pem())
+    }
+}
+
+#[tokio::test]
+async fn server_and_hub_know_each_other_by_certificates() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let (certificate, key) = authority.issue();
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(authority.pem.as_bytes()).unwrap()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
+    let server = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_client_cert_verifier(verifier.build().unwrap())
+        .with_single_cert(
+            vec![CertificateDer::from_pem_slice(certificate.as_bytes()).unwrap()],
+            PrivateKeyDer::from_pem_slice(key.as_bytes()).unwrap(),
+        )
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(server));
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        file.display().to_string()
+    };
+    let (own, own_key) = authority.issue();
+    let (own, own_key) = (write("own", &own), write("key", &own_key));
+    let (ca, other) = (write("ca", &authority.pem), write("other", &stranger.pem));
+    let pair = format!("certFile: {own}, keyFile: {own_key}");
+    for (tls, is_known) in [
+        (format!("{{caFile: {ca}, {pair}}}"), true),
+        (format!("{{caFile: {ca}}}"), false),
+        (format!("{{caFile: {other}, {pair}}}"), false),
+    ] {
+        let prometheus = FakePrometheus::with_tls(Some(acceptor.clone())).await;
+        let url = prometheus.url.clone();
+        let mut stage = Stage::of(prometheus, &url, &format!("  tls: {tls}\n"), &[]);
+        stage.scrape("argocd_app_info{namespace=\"a\",name=\"b\",health_status=\"Healthy\"} 1").await;
+        assert_eq!(stage.rows().len(), usize::from(is_known), "{tls}: {:?}", stage.events);
+        assert_eq!(stage.events.is_empty(), is_known);
+    }
+    // A file that is missing is told with its name.
+    let prometheus = FakePrometheus::with_tls(Some(acceptor)).await;
+    let url = prometheus.url.clone();
+    let mut stage = Stage::of(prometheus, &url, "  tls: {caFile: /nowhere/ca.pem}\n", &[]);
+    stage.read().await;
+    assert!(format!("{:?}", stage.events).contains("/nowhere/ca.pem"), "{:?}", stage.events);
 }

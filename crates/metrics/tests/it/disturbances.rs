@@ -301,6 +301,44 @@ async fn warnings_and_partial_answers_leave_the_scope_not_live() {
     }
 }
 
+/// Answers as Thanos' querier and Mimir's query-frontend write them, to a query for values and to one for times; NOW stands
+/// for the time of the server.
+const WHOLE: [&str; 2] = [
+    r#"{"status":"success","data":{"resultType":"vector","result":[{"metric":{"__name__":"argocd_app_info","cluster":"eu","health_status":"Healthy","instance":"10.0.0.1:80","job":"tool","name":"shop","namespace":"argocd","sync_status":"Synced"},"value":[NOW,"1"]}],"analysis":{}}}"#,
+    r#"{"status":"success","data":{"resultType":"vector","result":[{"metric":{"cluster":"eu","health_status":"Healthy","instance":"10.0.0.1:80","job":"tool","name":"shop","namespace":"argocd","sync_status":"Synced"},"value":[NOW,"NOW"]}],"analysis":{}}}"#,
+];
+
+#[tokio::test]
+async fn recorded_replies_of_thanos_and_mimir_are_whole_or_partial() {
+    let warned = |warnings: &str| {
+        WHOLE.map(|body| body.replace("\"analysis\":{}}", &format!("\"analysis\":{{}}}},{warnings}")))
+    };
+    let thanos = r#""warnings":["No StoreAPIs matched for this query","fetch series for {cluster=\"eu\"} 10.0.0.9:10901: rpc error: code = Unavailable desc = connection refused"]"#;
+    let mimir = r#""infos":["PromQL info: metric might not be a counter, name does not end in _total"]"#;
+    for (bodies, state) in [
+        (WHOLE.map(str::to_owned), "live Current"),
+        (warned(thanos), "stale Unknown"),
+        (warned(r#""warnings":[]"#), "live Current"),
+        (warned(r#""warnings":null"#), "live Current"),
+        (warned(mimir), "live Current"),
+        // VictoriaMetrics, whose API is Prometheus', too.
+        (warned(r#""isPartial":true"#), "stale Unknown"),
+    ] {
+        let mut stage = Stage::new().await;
+        for _ in 0..3 {
+            stage.prometheus.scrape(TARGET, "other 1");
+            let now = stage.prometheus.state().now.to_string();
+            let [values, times] = bodies.clone().map(|body| body.replace("NOW", &now));
+            let answers = [("timestamp(argocd_app_info", times), ("argocd_app_info", values)];
+            let answers = answers.map(|(query, body)| (query.to_owned(), 200, body));
+            stage.prometheus.state().answers = answers.into();
+            stage.read().await;
+            stage.pass(13);
+        }
+        assert_eq!(stage.state(), state, "{}", bodies[0]);
+    }
+}
+
 #[tokio::test]
 async fn answer_of_a_cache_is_as_old_as_the_clock_in_it() {
     let mut stage = green().await;
@@ -355,6 +393,9 @@ async fn hostile_labels_reach_no_further_than_their_own_cluster() {
     assert_eq!((&*rows[0].name, rows[0].effective), ("odd", Status::Unknown));
     assert!(rows[0].message.len() <= 4_096);
     assert_eq!(rows[1].effective, Status::Current);
+    // What is left out is told, and makes no cluster unknown.
+    assert_eq!(stage.hub.values().next().unwrap().facts().blind, None);
+    assert_eq!(stage.errors().len(), 3, "{:?}", stage.errors());
 }
 
 #[tokio::test]

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
 
 use regex::Regex;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
+use tokio_rustls::TlsAcceptor;
 
 /// The time for which a sample is found after its scrape, in seconds.
 const LOOKBACK: f64 = 300.0;
@@ -50,14 +51,35 @@ impl FakePrometheus {
     }
 
     pub(crate) async fn start() -> FakePrometheus {
+        FakePrometheus::with_tls(None).await
+    }
+
+    /// Starts a stand-in that serves by TLS.
+    pub(crate) async fn with_tls(tls: Option<TlsAcceptor>) -> FakePrometheus {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
+        let address = listener.local_addr().unwrap();
+        let url = match tls {
+            Some(_) => format!("https://localhost:{}", address.port()),
+            None => format!("http://{address}"),
+        };
         let state = Arc::new(Mutex::new(FakeState { now: 1_800_000_000.0, ..FakeState::default() }));
         let tasks: Arc<Mutex<JoinSet<()>>> = Arc::default();
         let (served, spawned) = (Arc::clone(&state), Arc::clone(&tasks));
         let accepting = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                spawned.lock().unwrap().spawn(serve(stream, Arc::clone(&served)));
+                stream.set_nodelay(true).unwrap();
+                let (tls, served) = (tls.clone(), Arc::clone(&served));
+                spawned.lock().unwrap().spawn(async move {
+                    match tls {
+                        None => serve(stream, served).await,
+                        // A client that shows no certificate gets no answer.
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(stream).await {
+                                serve(stream, served).await;
+                            }
+                        }
+                    }
+                });
             }
         });
         FakePrometheus { url, state, tasks, accepting }
@@ -214,8 +236,7 @@ fn parse_matchers(selector: &str) -> Vec<(String, Matcher)> {
     matchers
 }
 
-async fn serve(mut stream: TcpStream, state: Arc<Mutex<FakeState>>) {
-    stream.set_nodelay(true).unwrap();
+async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, state: Arc<Mutex<FakeState>>) {
     let mut read = Vec::new();
     loop {
         let head = loop {

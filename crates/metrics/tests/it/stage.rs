@@ -56,7 +56,7 @@ impl Stage {
         Stage::of(FakePrometheus::start().await, url, more, &[])
     }
 
-    fn of(prometheus: FakePrometheus, url: &str, more: &str, closer: &[(&str, &str)]) -> Stage {
+    pub(crate) fn of(prometheus: FakePrometheus, url: &str, more: &str, closer: &[(&str, &str)]) -> Stage {
         let text = format!("servers:\n- name: prom\n  url: {url}\n{more}");
         let config = MetricsConfig::parse(&text, Path::new("metrics.yaml")).unwrap().servers.remove(0);
         let known = closer.iter().map(|(name, id)| ((*name).to_owned(), ClusterId((*id).to_owned())));
