@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
+use serde_json::{Value, json};
 use snapbox::str;
 use tempfile::TempDir;
 
@@ -91,8 +92,8 @@ fn table(hub: &Hub, arguments: &[&str], text: &str) -> String {
     }
 }
 
-#[test]
-fn hub_shows_the_apps_that_metrics_tell_of() {
+/// Starts a hub of a server that tells of an app of Argo CD and of one of Flux; the folder must stay as long as the hub.
+fn hub_of_two_apps() -> (Hub, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let file = prometheus(
         &folder,
@@ -112,6 +113,19 @@ fn hub_shows_the_apps_that_metrics_tell_of() {
     );
     let arguments = ["hub", "serve", "--clusters-from", "none", "--listen", "127.0.0.1:0"];
     let hub = Hub::started(command(&[&arguments[..], &["--metrics-from", &file]].concat()), 0);
+    (hub, folder)
+}
+
+/// Returns the answer of `get apps -o json` about the app of Flux.
+pub(super) fn flux_app() -> Value {
+    let (hub, _folder) = hub_of_two_apps();
+    let shown = table(&hub, &["get", "apps", "-o", "json", "--cluster", "us"], "main@sha1");
+    serde_json::from_str(&shown).unwrap()
+}
+
+#[test]
+fn hub_shows_the_apps_that_metrics_tell_of() {
+    let (hub, _folder) = hub_of_two_apps();
     let shown = table(&hub, &["get", "apps"], "apps");
     assert_shown(
         &shown,
@@ -122,12 +136,8 @@ us        flux-system   apps   ks         Ready, objects unobserved   -       Sy
 
 "#]],
     );
-    let shown = table(&hub, &["get", "apps", "-o", "json", "--cluster", "us"], "items");
-    let answer: serde_json::Value = serde_json::from_str(&shown).unwrap();
-    assert_eq!(
-        answer["items"][0]["unobserved"],
-        serde_json::json!(["health", "objects", "revisions", "source", "message"])
-    );
+    let unobserved = &flux_app()["items"][0]["unobserved"];
+    assert_eq!(*unobserved, json!(["health", "objects", "revisions", "source", "message"]));
 }
 
 #[test]
