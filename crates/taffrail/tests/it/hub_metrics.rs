@@ -168,6 +168,26 @@ fn cluster_that_the_hub_follows_is_joined_by_its_name() {
 }
 
 #[test]
+fn restarted_hub_shows_what_metrics_told_as_unknown_until_they_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    const SERIES: &str = r#""cluster":"eu","namespace":"argocd","name":"shop","health_status":"Healthy""#;
+    let file = prometheus(&folder, &[("argocd_app_info", SERIES, "1")]);
+    let data = folder.path().join("data");
+    let serve = || {
+        let arguments = ["hub", "serve", "--clusters-from", "none", "--listen", "127.0.0.1:0"];
+        let more = ["--data", data.to_str().unwrap(), "--metrics-from", &file];
+        Hub::started(command(&[&arguments[..], &more].concat()), 0)
+    };
+    let hub = serve();
+    table(&hub, &["get", "apps"], "Ready");
+    hub.until_saved();
+    drop(hub);
+    std::fs::write(&file, "servers:\n- {name: prom, url: 'http://127.0.0.1:1'}\n").unwrap();
+    let shown = table(&serve(), &["get", "apps"], "shop");
+    assert!(shown.contains("Unknown (was Ready"), "{shown}");
+}
+
+#[test]
 fn wrong_list_of_servers_is_refused_before_the_hub_starts() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("metrics.yaml");

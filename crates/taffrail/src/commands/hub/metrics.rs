@@ -84,6 +84,11 @@ impl MetricsServers {
         self.servers.is_empty()
     }
 
+    /// Returns true if one of the servers is the source of this name.
+    pub(super) fn has_source(&self, source: &str) -> bool {
+        self.servers.iter().any(|server| source_name(&server.name) == source)
+    }
+
     /// Starts to read the servers, and to pass to `index` what they tell.
     pub(super) fn start(self, index: &Arc<FleetIndex>, clock: &BootClock, parts: &mut JoinSet<&'static str>) {
         for server in self.servers {
@@ -97,16 +102,18 @@ impl MetricsServers {
                 .telling(move |event| drop(events.try_send((of_server.clone(), event))));
             let receiving = Arc::clone(index);
             parts.spawn(async move {
-                // Behind the names of sources that read clusters, of which the first gets what a restarted hub has saved.
-                let source_name = format!("prometheus/{name}");
-                tokio::join!(
-                    source.run(),
-                    receiving.receive(&source_name, Tells::METRICS, messages, replies)
-                );
+                let name = source_name(&name);
+                tokio::join!(source.run(), receiving.receive(&name, Tells::METRICS, messages, replies));
                 "the hub stopped reading a metrics server"
             });
         }
     }
+}
+
+/// Returns the name of the source of reports that reads the server `server`. It sorts behind the names of sources that
+/// read clusters: the first one of a cluster gets the rows that a restarted hub has saved.
+fn source_name(server: &str) -> String {
+    format!("prometheus/{server}")
 }
 
 /// Prints to stderr what happens to metrics servers; never returns.

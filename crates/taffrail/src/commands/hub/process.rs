@@ -117,7 +117,7 @@ impl HubProcess {
         let index = match &keeping {
             Some(Keeping { store, .. }) => {
                 FleetIndex::restore(hub_clock(&clock), &**store, |name| {
-                    is_followed(name) || of_agents.contains(name)
+                    is_followed(name) || of_agents.contains(name) || metrics.has_source(name)
                 })
                 .await
             }
