@@ -12,7 +12,7 @@ use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
-use crate::{AppName, AppOfHome, List, ListItem, text};
+use crate::{AppName, AppOfHome, List, ListItem, RowPart, text};
 
 /// One app in one target cluster, as a row of `get apps`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,6 +76,9 @@ pub struct AppRow {
     /// The Git repository, OCI artifact or chart that the app comes from; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
+    /// The parts of the row that its source cannot tell, such as metrics; left out if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unobserved: Vec<RowPart>,
 }
 
 impl ListItem for AppRow {
@@ -104,7 +107,8 @@ impl AppRow {
     /// Returns the status for a table cell: the health while the observation is live, else `Unknown (was Ready, 12 min
     /// ago)`, or `Unknown` if it was never observed. After it comes, if it is Ready now, the worst problem if the
     /// status does not show that: `Ready, sync failed`; otherwise `, unconfirmed` if the worst object carries no mark
-    /// of the app. A suspended app has ` (suspended)` at the end.
+    /// of the app, or `, objects unobserved` if only the declaring object was observed. A suspended app has
+    /// ` (suspended)` at the end.
     pub fn words(&self, now: Timestamp) -> String {
         let seen = text::status(self.health, self.freshness, now);
         let is_ready = self.effective == Status::Current;
@@ -112,7 +116,13 @@ impl AppRow {
         let is_said = |problem: &&Problem| problem.axis == Axis::Sync && problem.state == SUSPENDED;
         let besides = self.problem.as_ref().filter(|problem| is_ready && !is_said(problem));
         let besides = besides.map(Problem::words).filter(|words| !words.is_empty());
-        let besides = besides.map(|words| format!(", {words}")).unwrap_or_default();
+        let besides = match besides {
+            Some(words) => format!(", {words}"),
+            None if is_ready && self.unobserved.contains(&RowPart::Health) => {
+                ", objects unobserved".to_owned()
+            }
+            None => String::new(),
+        };
         let unconfirmed = if !is_ready && self.worst_unconfirmed { ", unconfirmed" } else { "" };
         let suspended = if self.suspended { " (suspended)" } else { "" };
         format!("{seen}{unconfirmed}{besides}{suspended}")
@@ -149,6 +159,7 @@ impl From<&App> for AppRow {
             suspended: app.suspended,
             freshness: app.freshness,
             source: app.source.clone(),
+            unobserved: Vec::new(),
         }
     }
 }

@@ -27,6 +27,7 @@ mod overview;
 pub mod question;
 pub mod report;
 mod resources;
+mod row_part;
 mod rules;
 #[cfg(feature = "schema")]
 pub mod schema;
@@ -58,6 +59,7 @@ pub use object_actions::{
 pub use object_row::{ObjectEvent, ObjectList, ObjectRow};
 pub use overview::{FleetOverview, LateProblem};
 pub use resources::{ResourceList, ResourceRow};
+pub use row_part::{RowPart, Unobserved};
 pub use rules::{AskedBranch, AskedRules, RuleFaultRow, RuleList, RuleRow, RuleTrial, RulingRow};
 pub use settings::{SettingList, SettingOrigin, SettingRow};
 pub use status::{StatusCondition, StatusRow};

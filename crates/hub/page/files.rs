@@ -1,4 +1,4 @@
-// Written by `npm run build` in web/. Digest of the sources: df04af17d0bab603873c06c42fbe8786fe1ec833ea8c582596e39efb74cf468b
+// Written by `npm run build` in web/. Digest of the sources: c9422cccb3da5ee62c92d2041872b1d52090d3654a78236d5a54453b31de49dd
 &[
     PageFile { path: "/assets/AppPage-gjf-5NAb.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("assets-AppPage-gjf-5NAb.js.gz") },
     PageFile { path: "/assets/Diff-CQUtZVls.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("assets-Diff-CQUtZVls.js.gz") },

@@ -1,7 +1,7 @@
 //! The fleet as reports tell of it: rows of apps and clusters, each from the best sources.
 //!
 //! Each half of a row (declared, observed) comes from the freshest live source that reported it, or from the freshest
-//! one if none is live. Sources that report different sync states or health for [`MAX_DISAGREEMENT`] are listed.
+//! one if none is live. Of equally live sources those that tell everything come before those of metrics. Sources that report different sync states or health for [`MAX_DISAGREEMENT`] are listed.
 //! Moments are times on the hub's clock ([`HubTime::at`]), which runs on while the machine sleeps.
 
 use std::collections::{BTreeMap, HashMap};
@@ -11,7 +11,7 @@ use taffrail_api::report::{
     AppId, ClusterReport, ClusterView, Consequences, Content, DeclaredHalf, HalfSide, HeldHalf, KeptHalf,
     ObservedHalf, Received, Report, ReportError, Vitals, join,
 };
-use taffrail_api::{AppRow, ClusterList, ClusterRow, ErrorRow, List};
+use taffrail_api::{AppRow, ClusterList, ClusterRow, ErrorRow, List, RowPart};
 use taffrail_apps::{ClusterId, Freshness, FreshnessState};
 
 use crate::clock::HubTime;
@@ -21,18 +21,24 @@ use crate::sharing::SharedParts;
 /// before the other.
 pub const MAX_DISAGREEMENT: Duration = Duration::from_secs(10);
 
-/// The halves of rows that a source reports.
+/// The halves of rows that a source reports, and how completely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tells {
     /// True if the source reports the apps that the cluster declares.
     pub declared: bool,
     /// True if the source reports the state of the objects in the cluster.
     pub observed: bool,
+    /// True if the source leaves parts of its halves unobserved, as metrics do. It then speaks only while no other source is as
+    /// live.
+    pub is_partial: bool,
 }
 
 impl Tells {
     /// Both halves, as an observer reports them.
-    pub const ALL: Tells = Tells { declared: true, observed: true };
+    pub const ALL: Tells = Tells { declared: true, observed: true, is_partial: false };
+
+    /// Both halves, without what metrics cannot tell.
+    pub const METRICS: Tells = Tells { declared: true, observed: true, is_partial: true };
 
     fn side(self, side: HalfSide) -> bool {
         match side {
@@ -187,6 +193,19 @@ impl FleetState {
             let facts = known.sources.iter().map(|source| &**source.received.facts());
             let names = facts.flat_map(|facts| [&facts.name].into_iter().chain(&facts.aliases));
             names.filter(|name| !name.is_empty()).map(move |name| (id, &**name))
+        })
+    }
+
+    /// Iterates over the identities, names and aliases of the clusters that a source tells everything of, each with the
+    /// identity.
+    pub(crate) fn closely_known(&self) -> impl Iterator<Item = (&str, &ClusterId)> {
+        self.clusters.iter().flat_map(|(id, known)| {
+            let close = known.sources.iter().filter(|source| !source.tells.is_partial);
+            let names = close.flat_map(move |source| {
+                let facts = &**source.received.facts();
+                [&id.0, &facts.name].into_iter().chain(&facts.aliases)
+            });
+            names.filter(|name| !name.is_empty()).map(move |name| (&**name, id))
         })
     }
 
@@ -387,7 +406,7 @@ impl KnownCluster {
     }
 
     /// Returns the index in `sources` of the best source at the moment `at` of those for which `told` returns something,
-    /// and what it returns: live before stale before lost, then the one that proved itself last. Returns `None` if there
+    /// and what it returns: live before stale before lost, then those that tell everything, then the one that proved itself last. Returns `None` if there
     /// is no such source.
     pub(crate) fn best_with<'s, T>(
         &'s self,
@@ -398,7 +417,7 @@ impl KnownCluster {
         let telling = all.filter_map(|(place, source)| Some((place, source, told(source)?)));
         let best = telling.min_by_key(|(_, source, _)| {
             let age = source.received.age(at);
-            (source.received.state(at), age.is_none(), age)
+            (source.received.state(at), source.tells.is_partial, age.is_none(), age)
         });
         best.map(|(place, _, told)| (place, told))
     }
@@ -427,26 +446,31 @@ impl KnownCluster {
     }
 
     /// Returns true if any two of the sources for which `counts` returns true report different sync states (declared
-    /// half) or health (observed half) of an app.
+    /// half) or health (observed half) of an app. Those that cannot tell it do not count.
     fn differs(&self, app: &AppId, side: HalfSide, counts: impl Fn(&Source) -> bool) -> bool {
-        let mut told = self.sources.iter().filter(|source| source.tells.side(side) && counts(source));
-        let Some(first) = told.find(|source| source.has(app, side)) else { return false };
-        told.any(|other| {
-            let (first, other) = (&first.received, &other.received);
-            match side {
-                HalfSide::Declared => {
-                    let told = |declared: &KeptHalf<DeclaredHalf>| declared.body.sync.state;
-                    let (one, two) = (first.declared(app).map(told), other.declared(app).map(told));
-                    two.is_some() && one != two
-                }
-                HalfSide::Observed => {
-                    let told = |observed: &KeptHalf<ObservedHalf>| observed.body.health;
-                    let (one, two) = (first.observed(app).map(told), other.observed(app).map(told));
-                    two.is_some() && one != two
-                }
+        let telling = self.sources.iter().filter(|source| source.tells.side(side) && counts(source));
+        match side {
+            HalfSide::Declared => {
+                let told = |declared: &KeptHalf<DeclaredHalf>| {
+                    let is_told = !declared.body.unobserved.has(RowPart::Sync);
+                    is_told.then_some(declared.body.sync.state)
+                };
+                are_several(telling.filter_map(|source| source.received.declared(app).and_then(told)))
             }
-        })
+            HalfSide::Observed => {
+                let told = |observed: &KeptHalf<ObservedHalf>| {
+                    let is_told = !observed.body.unobserved.has(RowPart::Health);
+                    is_told.then_some(observed.body.health)
+                };
+                are_several(telling.filter_map(|source| source.received.observed(app).and_then(told)))
+            }
+        }
     }
+}
+
+/// Returns true if any two of the items differ.
+fn are_several<T: PartialEq>(mut items: impl Iterator<Item = T>) -> bool {
+    items.next().is_some_and(|first| items.any(|other| other != first))
 }
 
 impl Source {

@@ -11,6 +11,7 @@ pub mod kube;
 mod kubeconfig;
 pub mod objects;
 pub mod peers;
+pub mod prometheus;
 #[cfg(feature = "server")]
 pub mod proxy;
 pub mod running;

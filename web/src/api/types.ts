@@ -167,6 +167,8 @@ export type AppFields = {
   sync?: SyncRow;
   /** Number of declared objects on which the claim of this app is unconfirmed: they exist outside of the author's own namespace and carry no mark of the app. */
   unconfirmed?: number;
+  /** The parts of the row that its source cannot tell, such as metrics; left out if there are none. */
+  unobserved?: RowPart[];
   /** The object whose status is `health`: a declared one, the declaring one, or the one that lists the declared ones; left out if `health` is Ready, or if a hub was never told of the objects. */
   worst?: ObjectKey | null;
   /** True if `worst` is an object on which the claim of this app is unconfirmed. */
@@ -387,6 +389,8 @@ export type AppRow = {
   sync: SyncRow;
   /** Number of declared objects on which the claim of this app is unconfirmed: they exist outside of the author's own namespace and carry no mark of the app. */
   unconfirmed?: number;
+  /** The parts of the row that its source cannot tell, such as metrics; left out if there are none. */
+  unobserved?: RowPart[];
   /** The object whose status is `health`: a declared one, the declaring one, or the one that lists the declared ones; left out if `health` is Ready, or if a hub was never told of the objects. */
   worst?: ObjectKey | null;
   /** True if `worst` is an object on which the claim of this app is unconfirmed. */
@@ -2035,6 +2039,9 @@ export type ResourceRow = {
   /** True if the object exists outside of the author's own namespace and carries no mark of the app that claims it. */
   unconfirmed?: boolean;
 };
+
+/** A part of an app's row that its source did not observe, because it has no way to. */
+export type RowPart = "health" | "objects" | "sync" | "revisions" | "applied" | "suspended" | "source" | "message";
 
 /** A selection of the rows of a list, and their order. */
 export type RowSelection = {

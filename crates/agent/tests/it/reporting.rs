@@ -30,6 +30,7 @@ pub(crate) fn halves(home: &str, target: &str, name: &str) -> Vec<Half> {
         problems: Vec::new(),
         syncs: Vec::new(),
         not_live: None,
+        unobserved: Default::default(),
     };
     let counts = Counts { current: 1, ..Counts::default() };
     let observed = ObservedHalf {
@@ -39,6 +40,7 @@ pub(crate) fn halves(home: &str, target: &str, name: &str) -> Vec<Half> {
         unconfirmed: 0,
         unmarked: None,
         not_live: None,
+        unobserved: Default::default(),
     };
     let half = |fingerprint, body| Half { app: app.clone(), fingerprint, body };
     vec![half(1, HalfBody::Declared(Box::new(declared))), half(2, HalfBody::Observed(Box::new(observed)))]

@@ -17,7 +17,7 @@ use crate::report::{
     AppId, Buckets, ClusterReport, Content, DeclaredHalf, Half, HalfBody, HalfId, HalfSide, LostCluster,
     NotLive, ObservedHalf, Report, Speaker, StreamPosition,
 };
-use crate::{AppName, ErrorRow, NotLiveRow, ReadingView};
+use crate::{AppName, ErrorRow, NotLiveRow, ReadingView, Unobserved};
 
 /// The reason why a message breaks the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -147,6 +147,7 @@ fn declared(half: wire::Declared, cluster: &ClusterId) -> Result<DeclaredHalf, I
         problems: problems.into_iter().map(problem).collect::<Result<_, _>>()?,
         syncs: syncs.into_iter().map(attempt).collect::<Result<_, _>>()?,
         not_live: not_live.map(freshness),
+        unobserved: Unobserved::default(),
     })
 }
 
@@ -184,6 +185,7 @@ fn observed(half: wire::Observed) -> Result<ObservedHalf, InvalidMessage> {
         unconfirmed: unconfirmed as usize,
         unmarked: unmarked.map(problem).transpose()?.map(Box::new),
         not_live: not_live.map(freshness),
+        unobserved: Unobserved::default(),
     })
 }
 

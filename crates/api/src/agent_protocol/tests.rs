@@ -101,6 +101,7 @@ fn halves() -> Vec<Half> {
             problems: axes.map(|axis| problem(axis, severities[at_place % 3])).into(),
             syncs: results.map(attempt).into(),
             not_live: if at_place % 2 == 0 { None } else { stale(Some(1_500)) },
+            unobserved: Default::default(),
         };
         let counts =
             Counts { current: 1, in_progress: 2, failed: 3, terminating: 4, not_found: 5, unknown: 6 };
@@ -111,6 +112,7 @@ fn halves() -> Vec<Half> {
             unconfirmed: at_place,
             unmarked: (at_place % 2 == 1).then(|| Box::new(problem(Axis::Health, ProblemSeverity::Notice))),
             not_live: if at_place % 2 == 1 { None } else { stale(None) },
+            unobserved: Default::default(),
         };
         for (fingerprint, body) in
             [(1, HalfBody::Declared(Box::new(declared))), (u64::MAX, HalfBody::Observed(Box::new(observed)))]

@@ -115,6 +115,8 @@ fn declared(half: DeclaredHalf, cluster: &ClusterId) -> wire::Declared {
         problems,
         syncs,
         not_live,
+        // An agent reads an API server, which tells all.
+        unobserved: _,
     } = half;
     let state = match sync.state {
         SyncState::Synced => wire::SyncState::Synced,
@@ -165,7 +167,7 @@ fn declared(half: DeclaredHalf, cluster: &ClusterId) -> wire::Declared {
 }
 
 fn observed(half: ObservedHalf) -> wire::Observed {
-    let ObservedHalf { health, worst, counts, unconfirmed, unmarked, not_live } = half;
+    let ObservedHalf { health, worst, counts, unconfirmed, unmarked, not_live, unobserved: _ } = half;
     let Counts { current, in_progress, failed, terminating, not_found, unknown } = counts;
     wire::Observed {
         health: status(health).into(),

@@ -1,6 +1,7 @@
 //! The report about a cluster as a whole.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,11 @@ pub struct ClusterReport {
     pub is_empty_dump: bool,
     /// The freshness of the cluster as a whole, as the source reports it; `None` if that is live.
     pub not_live: Option<NotLive>,
+    /// The age up to which an observation is live, if it is longer than [`LIVE`](super::LIVE): a source that learns of
+    /// the cluster by scrapes of a metrics server gets no later sign of life between two of them. A hub takes at most
+    /// [`MAX_WINDOW`](super::MAX_WINDOW).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub live_window: Option<Duration>,
     /// Statistics of the source's requests and watches; `None` if it has none.
     pub reading: Option<ReadingView>,
 }
@@ -72,6 +78,7 @@ impl ClusterReport {
             blind: blind.map(|error| error.message.clone()),
             is_empty_dump: objects.is_dump() && objects.all().next().is_none(),
             not_live: None,
+            live_window: None,
             reading: objects.reading().map(ReadingView::from),
         }
     }

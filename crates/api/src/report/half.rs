@@ -14,6 +14,7 @@ use taffrail_status::Status;
 use taffrail_status::rollup::{Counts, worst_of_app};
 
 use super::AppId;
+use crate::Unobserved;
 
 /// One half of an app's row: the part that its home cluster or its target cluster reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,6 +124,9 @@ pub struct DeclaredHalf {
     /// The freshness of the half as its source reports it; `None` if the half is live, or as fresh as its cluster,
     /// whose freshness then counts.
     pub not_live: Option<NotLive>,
+    /// The parts that the source cannot tell.
+    #[serde(default, skip_serializing_if = "Unobserved::is_empty")]
+    pub unobserved: Unobserved,
 }
 
 impl ObservedHalf {
@@ -185,6 +189,9 @@ pub struct ObservedHalf {
     /// The freshness of the half as its source reports it; `None` if the half is live, or as fresh as its cluster,
     /// whose freshness then counts.
     pub not_live: Option<NotLive>,
+    /// The parts that the source cannot tell.
+    #[serde(default, skip_serializing_if = "Unobserved::is_empty")]
+    pub unobserved: Unobserved,
 }
 
 /// An object that decides the status of an app or of a half, with its status and its problem.
@@ -265,6 +272,7 @@ pub fn halves(
         problems: of_tool,
         syncs: Vec::new(),
         not_live: NotLive::of(app.home_freshness, now),
+        unobserved: Unobserved::default(),
     };
     let observed = ObservedHalf {
         health: worst.map_or(Status::Current, |worst| worst.status),
@@ -273,6 +281,7 @@ pub fn halves(
         unconfirmed: app.unconfirmed(),
         unmarked: unmarked.map(Box::new),
         not_live: NotLive::of(app.freshness, now),
+        unobserved: Unobserved::default(),
     };
     (AppId::new(id(home), &app.app), declared, observed)
 }

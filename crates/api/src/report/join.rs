@@ -4,7 +4,7 @@ use taffrail_apps::{Freshness, Problem, Words, freshness_problem, order_problems
 use taffrail_status::Status;
 
 use super::{AppId, DeclaredHalf, ObservedHalf, Speaker};
-use crate::{AppRow, SyncRow};
+use crate::{AppRow, RowPart, SyncRow};
 
 /// The facts about a cluster that the row of an app in it needs.
 #[derive(Debug, Clone, Copy)]
@@ -40,6 +40,9 @@ impl<T> Copy for HeldHalf<'_, T> {}
 /// The message of an app without an observed half and without a worse declaring object.
 const UNOBSERVED: &str = "the target cluster has not reported the objects of the app";
 
+/// The message of such an app if its source has no way to tell the health.
+const UNTOLD: &str = "the source of the row does not tell the health of the app";
+
 /// Returns the problems of an app, the worst first, one for each axis and state: that a half is not live (of two such
 /// halves only the observed one), that of the object that decides its status, those of its declaration, and the notice
 /// about objects without its mark. `target` is the cluster that should have reported the `observed` half.
@@ -53,6 +56,10 @@ fn problems(
     let dark = [(target, freshness), (declared.cluster, declared.freshness)].into_iter().find_map(
         |(cluster, freshness)| freshness_problem(cluster.name, freshness, cluster.is_live, cluster.silence),
     );
+    let dark = dark.map(|problem| match is_untold(declared.body, seen) {
+        true => Problem { message: Words::from(UNTOLD), ..problem },
+        false => problem,
+    });
     let of_objects = speaker(declared.body, seen).map(|speaker| speaker.problem.clone());
     let unmarked = seen.and_then(|seen| seen.unmarked.as_deref().cloned());
     let found = dark.into_iter().chain(of_objects).chain(declared.body.problems.iter().cloned()).collect();
@@ -81,6 +88,11 @@ pub fn last_health(declared: &DeclaredHalf, observed: Option<&ObservedHalf>) -> 
     health(observed).min(own.unwrap_or(Status::Current))
 }
 
+/// Returns true if the health was not observed because the source of the declared half has no way to tell it.
+fn is_untold(declared: &DeclaredHalf, observed: Option<&ObservedHalf>) -> bool {
+    observed.is_none() && declared.unobserved.has(RowPart::Health)
+}
+
 /// Joins the halves of an app to its row. Without the `observed` half the health is Unknown, or worse if the declaring
 /// object is; `target` is the cluster that should have reported it.
 pub fn join(
@@ -99,6 +111,7 @@ pub fn join(
     let message = match (speaker, seen) {
         (Some(speaker), _) => speaker.problem.message.clone(),
         (None, Some(_)) => message.clone(),
+        (None, None) if is_untold(declared.body, None) => Words::from(UNTOLD),
         (None, None) => Words::from(UNOBSERVED),
     };
     let counts = seen.map(|seen| seen.counts).unwrap_or_default();
@@ -132,5 +145,8 @@ pub fn join(
         suspended: *suspended,
         freshness,
         source: source.as_deref().cloned(),
+        unobserved: seen
+            .map_or(declared.body.unobserved, |seen| declared.body.unobserved.union(seen.unobserved))
+            .into(),
     }
 }

@@ -141,6 +141,7 @@ fn hash_declared<H: Hasher>(half: &DeclaredHalf, is_steady: bool, hasher: &mut H
         problems,
         syncs,
         not_live,
+        unobserved,
     } = half;
     (key, target, sync, suspended, source, labels).hash(hasher);
     hash_text(message, is_steady, hasher);
@@ -152,11 +153,12 @@ fn hash_declared<H: Hasher>(half: &DeclaredHalf, is_steady: bool, hasher: &mut H
         hash_text(message, is_steady, hasher);
     }
     hash_freshness(*not_live, hasher);
+    unobserved.hash(hasher);
 }
 
 fn hash_observed<H: Hasher>(half: &ObservedHalf, is_steady: bool, hasher: &mut H) {
-    let ObservedHalf { health, worst, counts, unconfirmed, unmarked, not_live } = half;
-    health.hash(hasher);
+    let ObservedHalf { health, worst, counts, unconfirmed, unmarked, not_live, unobserved } = half;
+    (health, unobserved).hash(hasher);
     hash_speaker(worst.as_deref(), is_steady, hasher);
     hash_problems(unmarked.as_deref().map_or(&[][..], std::slice::from_ref), is_steady, hasher);
     hash_freshness(*not_live, hasher);
@@ -275,6 +277,7 @@ mod tests {
             unconfirmed: 0,
             unmarked: None,
             not_live: None,
+            unobserved: Default::default(),
         }
     }
 

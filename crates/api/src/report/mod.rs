@@ -14,6 +14,8 @@
 //!   itself to the source. [`Liveness`] adds the time since the hub received it, by a clock that runs on while the
 //!   machine sleeps.
 //!
+//! A source passes the present halves to its [`ReportStreams`], which decide which message is sent next, and when.
+//!
 //! Nothing here reads a clock: the present moment is a parameter, as a duration since some start.
 
 mod cluster;
@@ -25,6 +27,8 @@ mod limits;
 mod liveness;
 mod mark;
 mod received;
+mod stream;
+mod streams;
 
 use std::time::Duration;
 
@@ -37,11 +41,12 @@ pub use exchange::{SourceMessage, SourceReply};
 pub use half::{DeclaredHalf, Half, HalfBody, HalfId, HalfSide, NotLive, ObservedHalf, Speaker, halves};
 pub use join::{ClusterView, HeldHalf, join, last_health, speaker};
 pub use limits::MAX_NAME;
-pub use liveness::{LIVE, LOST, Liveness};
+pub use liveness::{LIVE, LOST, Liveness, MAX_WINDOW};
 pub use mark::{HalfChange, HalfMark};
 #[doc(hidden)]
 pub use received::Guards;
 pub use received::{Consequences, KeptHalf, MAX_APPS, MAX_BYTES, Received, ReportError, ToldSyncs, Vitals};
+pub use streams::ReportStreams;
 
 use crate::{AppName, ErrorRow};
 

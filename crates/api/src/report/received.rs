@@ -154,7 +154,7 @@ impl Vitals {
         told.max((state, of_source)).1
     }
 
-    /// Returns the first moment after `at` at which the age of the last proof has passed [`LIVE`](super::LIVE) or
+    /// Returns the first moment after `at` at which the age of the last proof has passed the window of the source or
     /// [`LOST`](super::LOST), if no other report comes; `None` if it has passed both, or without a proof.
     pub fn next_change(&self, at: Duration) -> Option<Duration> {
         self.liveness.next_change(at)
@@ -387,6 +387,7 @@ impl Received {
             Content::Cluster { mut facts, mut errors } => {
                 errors.truncate(MAX_ERRORS);
                 facts.limit();
+                self.liveness.set_window(facts.live_window);
                 errors.limit();
                 outcome.is_cluster_changed = *self.facts != *facts || *self.errors != *errors;
                 (self.facts, self.errors, self.told) = (Arc::from(facts), Arc::from(errors), at);
@@ -647,7 +648,7 @@ impl Received {
         Some(self.vitals().freshness_of(own, received, at, now))
     }
 
-    /// Returns the first moment after `at` at which the age of the last proof has passed [`LIVE`](super::LIVE) or
+    /// Returns the first moment after `at` at which the age of the last proof has passed the window of the source or
     /// [`LOST`](super::LOST), if no other report comes; `None` if it has passed both, or without a proof.
     pub fn next_change(&self, at: Duration) -> Option<Duration> {
         self.liveness.next_change(at)

@@ -302,6 +302,7 @@ impl Model {
             problems: state.is_out_of_sync.then_some(problem).into_iter().collect(),
             syncs: Vec::new(),
             not_live: None,
+            unobserved: Default::default(),
         };
         let object = ObjectKey::new("apps", "Deployment", &*namespace, name);
         let worst = state.problem_message(cluster, app).filter(|_| state.health != Health::Ready);
@@ -328,6 +329,7 @@ impl Model {
             unconfirmed: 0,
             unmarked: None,
             not_live: None,
+            unobserved: Default::default(),
         };
         let app_id = AppId { home: id, app: app_name };
         let [one, two] = fingerprints(cluster, app, state);

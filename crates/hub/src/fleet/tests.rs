@@ -40,6 +40,7 @@ fn declared(home: &str, target: &str) -> Half {
         problems: Vec::new(),
         syncs: Vec::new(),
         not_live: None,
+        unobserved: Default::default(),
     };
     Half { app: app(home), fingerprint: 1, body: HalfBody::Declared(Box::new(body)) }
 }
@@ -52,6 +53,7 @@ fn observed(home: &str, health: Status) -> Half {
         unconfirmed: 0,
         unmarked: None,
         not_live: None,
+        unobserved: Default::default(),
     };
     let fingerprint = 100 + health as u64;
     Half { app: app(home), fingerprint, body: HalfBody::Observed(Box::new(body)) }
@@ -142,6 +144,29 @@ fn cluster_reports_only_the_objects_that_homes_declare_for_it() {
     world.snapshot("edge", "observer", 0, vec![observed("hub", Status::Failed)]);
     world.snapshot("evil", "observer", 0, vec![observed("hub", Status::Current), declared("hub", "evil")]);
     assert_eq!(world.row(1).effective, Status::Failed);
+}
+
+#[test]
+fn metrics_speak_only_while_no_closer_source_is_as_live() {
+    let mut world = World::default();
+    world.open("prod", "observer");
+    let epoch = world.fleet.open(&id("prod"), "prometheus/x", Tells::METRICS);
+    let stream = ("prod".to_owned(), "prometheus/x".to_owned());
+    world.sent.insert(stream, StreamPosition { epoch, seq: 0 });
+    let (well, failed) = (observed("prod", Status::Current), observed("prod", Status::Failed));
+    world.snapshot("prod", "observer", 0, vec![declared("prod", "prod"), well]);
+    world.snapshot("prod", "prometheus/x", 10, vec![declared("prod", "prod"), failed.clone()]);
+    assert_eq!(world.row(11).health, Status::Current);
+    // The observer fell silent at 0.
+    assert_eq!(world.row(46).health, Status::Failed);
+    assert!(!world.fleet.disagreements(seconds(30)).is_empty());
+    let Half { app, fingerprint, body: HalfBody::Observed(mut body) } = failed else { panic!() };
+    body.unobserved = [RowPart::Health].into_iter().collect();
+    let untold = Half { app, fingerprint, body: HalfBody::Observed(body) };
+    world.snapshot("prod", "prometheus/x", 31, vec![declared("prod", "prod"), untold]);
+    assert!(world.fleet.disagreements(seconds(60)).is_empty());
+    let names: Vec<_> = world.fleet.closely_known().map(|(name, _)| name.to_owned()).collect();
+    assert_eq!(names, ["prod", "prod"]);
 }
 
 #[test]

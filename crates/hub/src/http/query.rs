@@ -43,6 +43,7 @@ pub(crate) const APP_FIELDS: &[&str] = &[
     "suspended",
     "freshness",
     "source",
+    "unobserved",
 ];
 
 /// The parsed query parameters of a request.

@@ -187,6 +187,20 @@ impl FleetIndex {
         named.collect()
     }
 
+    /// Returns the identity of each cluster that a source tells everything of, keyed by that identity and by each name and alias
+    /// that sources reported; without names that several clusters have.
+    pub fn closely_known(&self) -> HashMap<String, ClusterId> {
+        let owner = lock(&self.owner);
+        let mut named: HashMap<String, Option<ClusterId>> = HashMap::new();
+        for (name, id) in owner.fleet.closely_known() {
+            let held = named.entry(name.to_owned()).or_insert_with(|| Some(id.clone()));
+            if held.as_ref() != Some(id) {
+                *held = None;
+            }
+        }
+        named.into_iter().filter_map(|(name, id)| Some((name, id?))).collect()
+    }
+
     /// Opens a new stream of reports of `source` about `cluster`, which ends the source's previous one. Returns the
     /// epoch that its reports must carry.
     pub fn open(&self, cluster: &ClusterId, source: &str, tells: Tells) -> u64 {

@@ -67,6 +67,7 @@ pub(crate) fn declared(app: &AppId, target: &str, edit: impl FnOnce(&mut Declare
         problems: Vec::new(),
         syncs: Vec::new(),
         not_live: None,
+        unobserved: Default::default(),
     };
     edit(&mut body);
     Half { app: app.clone(), fingerprint: fingerprint(&body), body: HalfBody::Declared(Box::new(body)) }
@@ -100,6 +101,7 @@ pub(crate) fn observed(app: &AppId, health: Status, message: &str) -> Half {
         unconfirmed: 0,
         unmarked: None,
         not_live: None,
+        unobserved: Default::default(),
     };
     Half { app: app.clone(), fingerprint: fingerprint(&body), body: HalfBody::Observed(Box::new(body)) }
 }

@@ -38,8 +38,8 @@ const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_sec
 const RETENTION: Duration = Duration::from_secs(3600);
 
 impl FleetIndex {
-    /// Makes the index with the clusters of `store` whose name or an alias `is_followed` returns true for and that once
-    /// gave a sign of life, and their pairs. The index collects its changes for [`save`](FleetIndex::save). No cluster
+    /// Makes the index with the clusters of `store` whose name, an alias or a source `is_followed` returns true for and that
+    /// once gave a sign of life, and their pairs. The index collects its changes for [`save`](FleetIndex::save). No cluster
     /// is live until a source reports it. Signs of life from before the start of `clock` count as given at its start.
     ///
     /// # Errors
@@ -270,7 +270,11 @@ impl FleetState {
         self.first_epoch = last.map_or(self.first_epoch, |last| last.saturating_add(EPOCHS));
         let before = self.first_epoch.saturating_sub(1);
         for ClusterRecord { id, name, aliases, labels, heard, epochs } in records {
-            if !is_followed(&name) && !aliases.iter().any(|alias| is_followed(alias)) {
+            let is_wanted = {
+                let mut names = [&name].into_iter().chain(&aliases).chain(epochs.keys());
+                names.any(|name| is_followed(name))
+            };
+            if !is_wanted {
                 continue;
             }
             // Nothing was ever known of the others, and they may get another identity.

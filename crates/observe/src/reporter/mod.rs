@@ -3,8 +3,7 @@
 //! [`Reporter`] turns the fleet of a [`FleetWatcher`] into [`Report`](taffrail_api::report::Report)s. Each cluster has
 //! a stream of its own, whose epoch the hub gives.
 //!
-//! * `stream` decides which message about one cluster is sent next, and when; it reads no clock.
-//! * `streams` holds the streams of all clusters, and picks the one whose message is due first.
+//! * `taffrail_api::report::ReportStreams` decides which message about which cluster is sent next, and when.
 //! * `telling` passes the differences between one state of the fleet and the next to the streams.
 //! * `inquiries` calls inquiries, which are functions that read the fleet, in the loop that watches the clusters.
 //!
@@ -15,8 +14,6 @@
 //! one: meanwhile newer states replace those that were not sent.
 
 mod inquiries;
-mod stream;
-mod streams;
 mod telling;
 
 use std::collections::HashMap;
@@ -26,8 +23,7 @@ use std::time::{Duration, Instant};
 use inquiries::Inquiries;
 pub use inquiries::Inquiry;
 use jiff::Timestamp;
-use streams::ReportStreams;
-use taffrail_api::report::{SourceMessage, SourceReply};
+use taffrail_api::report::{ReportStreams, SourceMessage, SourceReply};
 use taffrail_apps::ClusterId;
 use taffrail_cluster::{BootClock, Moment};
 use telling::{FleetTeller, ReadProgress};

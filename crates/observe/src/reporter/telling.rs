@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use taffrail_api::ErrorRow;
-use taffrail_api::report::{AppId, ClusterReport, HalfBody, HalfId, HalfSide, MAX_NAME, halves};
+use taffrail_api::report::{
+    AppId, ClusterReport, HalfBody, HalfId, HalfSide, MAX_NAME, ReportStreams, halves,
+};
 use taffrail_apps::{
     App, AppError, AppRef, ChangedRows, ClusterId, FleetMember, Freshness, Objects, Scope, Snapshot,
     SyncAttempt, members, syncs,
@@ -13,7 +15,6 @@ use taffrail_apps::{
 use taffrail_object::json::Value;
 use taffrail_status::ClusterState as _;
 
-use super::streams::ReportStreams;
 use crate::fleet::FleetSnapshot;
 use crate::found::MemberChanges;
 

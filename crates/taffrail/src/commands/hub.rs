@@ -3,6 +3,7 @@
 mod agents;
 mod asker;
 mod data;
+mod metrics;
 mod process;
 mod token;
 
@@ -16,13 +17,15 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use taffrail_apps::ClusterSecretTool;
 use taffrail_hub::http::{Access, Tls};
 use taffrail_hub::store::Token;
+use taffrail_metrics::ServerConfig;
 use taffrail_observe::FleetMembers;
 
 use agents::{AgentsArguments, RevokeArguments};
 #[cfg(feature = "agent")]
 pub(crate) use asker::answerer;
 use data::{BackupArguments, DataArguments, RestoreArguments, retain};
-use process::{Answering, HubProcess, Keeping};
+use metrics::{MetricsArguments, MetricsServers};
+use process::{Answering, HubProcess, Keeping, Reading};
 pub(crate) use process::{LoopbackHub, Socket};
 
 use crate::cli::SourceArguments;
@@ -69,6 +72,7 @@ Examples:
   taffrail hub serve --all-contexts              follow all clusters of the kubeconfig
   taffrail hub serve --listen 127.0.0.1:0        listen on any free port
   taffrail hub serve --clusters-from kubeconfig,argocd,flux,capi
+  taffrail hub serve --metrics-from metrics.yaml read Prometheus, Thanos and Mimir too
   taffrail hub serve --data /srv/taffrail --retain 90d
   taffrail hub serve --listen 0.0.0.0:7655 \
      --host hub.example.com --tls-cert-file tls.crt --tls-key-file tls.key
@@ -112,6 +116,9 @@ struct ServeArguments {
 
     #[command(flatten)]
     origins: OriginArguments,
+
+    #[command(flatten)]
+    metrics: MetricsArguments,
 
     #[command(flatten)]
     data: DataArguments,
@@ -222,12 +229,13 @@ pub(crate) fn run(arguments: &HubArguments, console: &Console) -> Result<Exit, C
         );
     }
     let tls = arguments.tls()?;
+    let metrics = arguments.metrics.servers()?;
     let source = arguments.clusters.source(PATIENCE);
     let members = match arguments.origins.follows() {
         true => members(&source)?,
         false => FleetMembers::default(),
     };
-    block_on(follow_and_serve(arguments, tls, &source, members, console))??;
+    block_on(follow_and_serve(arguments, tls, &source, (members, metrics), console))??;
     Ok(Exit::Yes)
 }
 
@@ -235,7 +243,7 @@ async fn follow_and_serve(
     arguments: &ServeArguments,
     tls: Option<Tls>,
     source: &SourceArguments,
-    members: FleetMembers,
+    (members, metrics): (FleetMembers, Vec<ServerConfig>),
     console: &Console,
 ) -> Result<(), CommandError> {
     let socket = Socket::bind(arguments.listen).await?;
@@ -256,14 +264,19 @@ async fn follow_and_serve(
     let tools = arguments.origins.tools(&[]);
     let keeping = store.map(|store| Keeping { store, retain: arguments.retain });
     let answering = Answering { socket, access, tls };
-    let hub = HubProcess::start(members, tools, source, !arguments.zero_ages, answering, keeping).await?;
+    let (metrics, events) = MetricsServers::new(metrics);
+    let reading = Reading { members, tools, metrics };
+    let hub = HubProcess::start(reading, source, !arguments.zero_ages, answering, keeping).await?;
     let host = match arguments.host.first().filter(|_| token.is_none()) {
         // The last one of a name has the port at which the hub listens.
         Some(first) => hosts(std::slice::from_ref(first), port).pop().unwrap_or_default(),
         None => address.to_string(),
     };
     written(tell(console, &host, token.as_ref(), clusters))?;
-    hub.serve().await
+    tokio::select! {
+        served = hub.serve() => served,
+        () = metrics::tell(console, events) => Ok(()),
+    }
 }
 
 fn cannot_start(error: impl std::error::Error) -> CommandError {

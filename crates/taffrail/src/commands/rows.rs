@@ -7,7 +7,7 @@ use anstyle::Style;
 use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_api::diff::KeyedRow;
-use taffrail_api::{AppRow, ClusterRow, ErrorRow, NotLiveRow, ResourceRow, text};
+use taffrail_api::{AppRow, ClusterRow, ErrorRow, NotLiveRow, ResourceRow, RowPart, text};
 use taffrail_apps::text::{listed, moment};
 use taffrail_apps::{Delivery, NotLiveState, ObjectSyncState, Problem, Scope};
 use taffrail_object::ObjectKey;
@@ -74,7 +74,10 @@ impl ListRow for AppRow {
             Some(revision) => Cell::new(text::revision(revision)),
             None => Cell::new(text::NONE),
         };
-        let ready = self.counts.get(Status::Current);
+        let objects = match self.unobserved.contains(&RowPart::Objects) {
+            true => "?".to_owned(),
+            false => format!("{}/{}", self.counts.get(Status::Current), self.counts.total()),
+        };
         let worst = self.worst.as_ref().map(|worst| {
             let slash = if worst.namespace.is_empty() { "" } else { "/" };
             format!("{} {}{slash}{}", worst.kind, worst.namespace, worst.name)
@@ -98,7 +101,7 @@ impl ListRow for AppRow {
             ),
             ("SINCE", Cell::new(since.unwrap_or_default())),
             (STATUS, Cell::styled(self.words(now), app_style(self))),
-            ("OBJECTS", Cell::new(format!("{ready}/{}", self.counts.total()))),
+            ("OBJECTS", Cell::new(objects)),
             // Apps known by labels have no source to differ from.
             (
                 "SYNC",

@@ -32,6 +32,7 @@ mod hub;
 mod hub_disk;
 mod hub_found;
 mod hub_logs;
+mod hub_metrics;
 mod hub_operations;
 mod logs;
 mod manifests;

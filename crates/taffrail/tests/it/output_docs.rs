@@ -327,6 +327,9 @@ status: {observedGeneration: 1}
         let kind = line["kind"].as_str().unwrap().to_owned();
         page.compare(&kind, &line, &kind, &mut met);
     }
+    let told = super::hub_metrics::flux_app();
+    schemas.check(&told);
+    page.compare("AppList", &told, "AppList", &mut met);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.yaml");
     fs::write(&file, "timeout: 3s\n").unwrap();

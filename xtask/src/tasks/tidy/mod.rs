@@ -33,7 +33,7 @@ struct Border {
 
 const RUNTIMES: [&str; 7] = ["tokio", "kube", "kube-client", "hyper", "rustls", "axum", "sqlx"];
 
-const BORDERS: [Border; 13] = [
+const BORDERS: [Border; 14] = [
     Border { name: "taffrail-object", uses: &[], never: &RUNTIMES, pure: true },
     Border { name: "taffrail-status", uses: &["taffrail-object"], never: &RUNTIMES, pure: true },
     Border {
@@ -87,6 +87,23 @@ const BORDERS: [Border; 13] = [
         pure: false,
     },
     Border {
+        name: "taffrail-metrics",
+        uses: &["taffrail-object", "taffrail-status", "taffrail-apps", "taffrail-api"],
+        never: &[
+            "taffrail-hub",
+            "taffrail-cluster",
+            "kube",
+            "kube-client",
+            "clap",
+            "axum",
+            "sqlx",
+            "anstream",
+            "openssl-sys",
+            "ring",
+        ],
+        pure: false,
+    },
+    Border {
         name: "taffrail-hub",
         uses: &["taffrail-object", "taffrail-status", "taffrail-apps", "taffrail-api"],
         never: &["kube", "kube-client", "clap", "anstream", "openssl-sys", "ring"],
@@ -101,6 +118,7 @@ const BORDERS: [Border; 13] = [
             "taffrail-apps",
             "taffrail-cluster",
             "taffrail-hub",
+            "taffrail-metrics",
             "taffrail-observe",
             "taffrail-rules",
             "taffrail-sim",

@@ -45,6 +45,7 @@ fn half(number: u8, health: Status, key: u64) -> Half {
         unconfirmed: 0,
         unmarked: None,
         not_live: None,
+        unobserved: Default::default(),
     };
     // Distinct for each app and status, and dependent on the key of the source.
     let mut hash = Random(key ^ (u64::from(number) << 8) ^ health as u64);
@@ -297,6 +298,7 @@ fn declared() -> DeclaredHalf {
         problems: Vec::new(),
         syncs: Vec::new(),
         not_live: None,
+        unobserved: Default::default(),
     }
 }
 

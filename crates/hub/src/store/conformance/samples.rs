@@ -82,6 +82,7 @@ pub(crate) fn pair(number: usize, revision: usize) -> PairRecord {
         problems: Vec::new(),
         syncs: Vec::new(),
         not_live: None,
+        unobserved: Default::default(),
     };
     let observed = ObservedHalf {
         health: if is_well { Status::Current } else { Status::Failed },
@@ -90,6 +91,7 @@ pub(crate) fn pair(number: usize, revision: usize) -> PairRecord {
         unconfirmed: 0,
         unmarked: None,
         not_live: None,
+        unobserved: Default::default(),
     };
     let received = at(1_764_000_000_000_000 + number as i64);
     PairRecord {

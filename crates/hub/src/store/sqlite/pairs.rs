@@ -142,6 +142,7 @@ fn pair_record(row: &Columns, detail: Option<&str>, texts: &Texts) -> Result<Opt
                 problems: std::mem::take(&mut detail.problems),
                 syncs: Vec::new(),
                 not_live: detail.declared_not_live.take(),
+                unobserved: Default::default(),
             };
             Some(SavedHalf { body: Box::new(body), received: time(received)? })
         }
@@ -164,6 +165,7 @@ fn pair_record(row: &Columns, detail: Option<&str>, texts: &Texts) -> Result<Opt
                 unconfirmed: row.count(at(21))?,
                 unmarked: detail.unmarked.take(),
                 not_live: detail.observed_not_live.take(),
+                unobserved: Default::default(),
             };
             Some(SavedHalf { body: Box::new(body), received: time(received)? })
         }

@@ -106,8 +106,10 @@ pub(super) struct Asker {
     #[cfg_attr(not(feature = "lua"), expect(dead_code, reason = "without Lua there are no actions"))]
     trust: Trust,
     objects_rules: RulesWithOptions,
-    /// The index that has the clusters which agents report, and the agents; `None` if the hub takes no reports of agents.
-    reports: Option<(Arc<FleetIndex>, Arc<Agents>)>,
+    /// The index that has the clusters which agents report or metrics tell of; `None` if the hub has no such source.
+    reports: Option<Arc<FleetIndex>>,
+    /// The agents; `None` if the hub takes no reports of agents.
+    agents: Option<Arc<Agents>>,
     /// The turns of questions, and the places of logs, at each cluster that was asked, by name.
     turns: Mutex<HashMap<String, ClusterTurns>>,
 }
@@ -236,14 +238,17 @@ impl Asker {
         let objects_rules = rules.clone();
         let turns = Mutex::default();
         let rules = Arc::new(rules);
-        (Asker { inquiries, members, rules, trust, objects_rules, reports: None, turns }, receiver)
+        (
+            Asker { inquiries, members, rules, trust, objects_rules, reports: None, agents: None, turns },
+            receiver,
+        )
     }
 
-    /// Sets the index that has the clusters which agents report, which lists then have, too, and the agents, which
-    /// answer other questions about their clusters.
+    /// Sets the index that has the clusters which agents report or metrics tell of, which lists then have, too, and the
+    /// agents, if there are any, which answer other questions about their clusters.
     #[must_use]
-    pub(super) fn with_reports(self, index: Arc<FleetIndex>, agents: Arc<Agents>) -> Asker {
-        Asker { reports: Some((index, agents)), ..self }
+    pub(super) fn with_reports(self, index: Arc<FleetIndex>, agents: Option<Arc<Agents>>) -> Asker {
+        Asker { reports: Some(index), agents, ..self }
     }
 
     /// Has the agent answer that reports the only cluster that the question of a view is about; `None` if the question is
@@ -254,18 +259,24 @@ impl Asker {
         question: &ViewQuestion,
         deadline: Deadline,
     ) -> Result<Option<ViewAnswer>, AskError> {
-        let (Some((_, agents)), Some(reported)) = (&self.reports, self.reported()) else { return Ok(None) };
+        let Some(reported) = self.reported() else { return Ok(None) };
         let view = view.clone();
         let names = self.ask_followed(move |fleet| {
-            reported.only(&view, &WholeFleet { followed: fleet, reported: &reported })
+            let names = reported.only(&view, &WholeFleet { followed: fleet, reported: &reported });
+            let by_metrics = names.iter().find(|name| reported.is_of_metrics(name)).cloned();
+            (names, by_metrics)
         });
-        match &*names.await? {
-            [] => Ok(None),
-            [name] => {
+        let (names, by_metrics) = names.await?;
+        if let Some(name) = by_metrics {
+            return Err(only_metrics(&name));
+        }
+        match (&*names, &self.agents) {
+            ([], _) | (_, None) => Ok(None),
+            ([name], Some(agents)) => {
                 let patience = deadline.0.saturating_duration_since(Instant::now());
                 agents.ask(name, question, patience).await.map(Some)
             }
-            several => Err(AskError::Invalid(format!(
+            (several, _) => Err(AskError::Invalid(format!(
                 "the question is about several clusters that agents report ({}), and each agent answers about its own: name one of them",
                 several.join(", ")
             ))),
@@ -294,14 +305,19 @@ impl Asker {
         question: Q,
         names: fn(&Q, &WholeFleet<'_>) -> BTreeSet<String>,
     ) -> Result<Option<(Arc<Agents>, String)>, AskError> {
-        let (Some((_, agents)), Some(reported)) = (&self.reports, self.reported()) else { return Ok(None) };
+        let (Some(agents), Some(reported)) = (&self.agents, self.reported()) else { return Ok(None) };
         let found = self.ask_followed(move |fleet| {
             let names = names(&question, &WholeFleet { followed: fleet, reported: &reported });
+            let by_metrics = names.iter().find(|name| reported.is_of_metrics(name)).cloned();
             let (of_agents, others): (Vec<_>, Vec<_>) =
                 names.into_iter().partition(|name| reported.has(name));
-            (of_agents, others)
+            (by_metrics, of_agents, others)
         });
-        match found.await? {
+        let (by_metrics, of_agents, others) = found.await?;
+        if let Some(name) = by_metrics {
+            return Err(only_metrics(&name));
+        }
+        match (of_agents, others) {
             (of_agents, _) if of_agents.is_empty() => Ok(None),
             (mut of_agents, others) if of_agents.len() == 1 && others.is_empty() => {
                 Ok(of_agents.pop().map(|name| (Arc::clone(agents), name)))
@@ -318,16 +334,17 @@ impl Asker {
 
     /// Returns the agents, and the name of the one cluster of these writes, if an agent reports it.
     fn tracing_agents(&self, writes: &[UncertainWrite]) -> Option<(Arc<Agents>, String)> {
-        let (_, agents) = self.reports.as_ref()?;
+        let agents = self.agents.as_ref()?;
         let name = &writes.first()?.cluster;
         let is_followed = self.members.borrow().members.iter().any(|member| member.name == *name);
         let is_one = writes.iter().all(|write| write.cluster == *name);
         (is_one && !is_followed).then(|| (Arc::clone(agents), name.clone()))
     }
 
-    /// Returns the clusters that agents report and the hub does not follow itself; `None` if there are none.
+    /// Returns the clusters that agents report or metrics tell of, and the hub does not follow itself; `None` if there are
+    /// none.
     fn reported(&self) -> Option<ReportedClusters> {
-        let view = self.reports.as_ref()?.0.view();
+        let view = self.reports.as_ref()?.view();
         let members = self.members.borrow();
         let followed: HashSet<&str> = members.members.iter().map(|member| &*member.name).collect();
         let reported = view.reported(|name| !followed.contains(name));
@@ -617,6 +634,13 @@ impl Asker {
         let absent = absent.await.map_err(|_| AskError::Ended)?;
         Ok(unseen.into_iter().filter(|name| absent.iter().all(|absent| absent.contains(name))).collect())
     }
+}
+
+/// Returns the error for a question that needs objects of the cluster `name`, of which metrics alone tell.
+fn only_metrics(name: &str) -> AskError {
+    AskError::Invalid(format!(
+        "only metrics tell of cluster {name}, and they tell of no objects; lists show what they tell"
+    ))
 }
 
 /// Returns true if a hub follows all that `asked` reads, in whichever namespace.

@@ -23,6 +23,7 @@ use tokio::task::JoinSet;
 
 use super::asker::Asker;
 use super::cannot_start;
+use super::metrics::MetricsServers;
 use crate::cli::SourceArguments;
 use crate::command_error::CommandError;
 use crate::rule_source::RuleSource;
@@ -74,6 +75,15 @@ pub(super) struct Answering {
     pub(super) tls: Option<Tls>,
 }
 
+/// The sources that a hub reads.
+pub(super) struct Reading {
+    /// The clusters that it follows.
+    pub(super) members: FleetMembers,
+    /// The tools whose Secrets in these name further ones.
+    pub(super) tools: Vec<ClusterSecretTool>,
+    pub(super) metrics: MetricsServers,
+}
+
 /// A hub that follows its clusters.
 pub(super) struct HubProcess {
     socket: Socket,
@@ -84,17 +94,16 @@ pub(super) struct HubProcess {
 }
 
 impl HubProcess {
-    /// Starts to follow the clusters of `members`, and those that `tools` reach by Secrets in them, with the options of
-    /// `source`; if `has_ages` is false, takes each report for one of a server that answers at this moment.
+    /// Starts to read the sources of `reading`, and follows clusters with the options of `source`; if `has_ages` is false, takes each report for one of a server that answers at this moment.
     pub(super) async fn start(
-        members: FleetMembers,
-        tools: Vec<ClusterSecretTool>,
+        reading: Reading,
         source: &SourceArguments,
         has_ages: bool,
         answering: Answering,
         keeping: Option<Keeping>,
     ) -> Result<HubProcess, CommandError> {
         let Answering { socket, access, tls } = answering;
+        let Reading { members, tools, metrics } = reading;
         let clock = BootClock::default();
         let names: HashSet<&str> = members.members.iter().map(|member| &*member.name).collect();
         // The observer tells of the clusters that it follows alone.
@@ -108,7 +117,7 @@ impl HubProcess {
         let index = match &keeping {
             Some(Keeping { store, .. }) => {
                 FleetIndex::restore(hub_clock(&clock), &**store, |name| {
-                    is_followed(name) || of_agents.contains(name)
+                    is_followed(name) || of_agents.contains(name) || metrics.has_source(name)
                 })
                 .await
             }
@@ -141,14 +150,15 @@ impl HubProcess {
         let trust = source.trust.clone();
         let (found, mut followed) = FoundClusters::new(members.clone(), tools.clone(), trust);
         let (asker, inquiries) = Asker::new(followed.clone(), rules.clone(), source.trust.clone());
-        let asker = match &agents {
-            Some(agents) => asker.with_reports(Arc::clone(&index), Arc::clone(agents)),
-            None => asker,
+        let asker = match agents.is_some() || !metrics.is_empty() {
+            true => asker.with_reports(Arc::clone(&index), agents),
+            false => asker,
         };
         let asker = Arc::new(asker);
         let api = api.with_asker(Arc::clone(&asker) as Arc<dyn Ask>);
         let api = Arc::new(api.with_operator(asker));
         let asked = ReadQuery { cluster_secrets: tools.clone(), ..ReadQuery::default() };
+        metrics.start(&index, &clock, &mut parts);
         let request = WatchRequest { clock, ..watch_request(members, source, asked, rules) };
         let (outbox, messages) = mpsc::channel(WAITING);
         let (replies, inbox) = mpsc::channel(WAITING);
@@ -293,7 +303,8 @@ impl LoopbackHub {
         let address = socket.address;
         let (access, token) = Access::loopback(address.port()).map_err(cannot_start)?;
         let answering = Answering { socket, access, tls: None };
-        let process = HubProcess::start(members, tools, source, true, answering, None).await?;
+        let reading = Reading { members, tools, metrics: MetricsServers::none() };
+        let process = HubProcess::start(reading, source, true, answering, None).await?;
         Ok(LoopbackHub { address, token, process })
     }
 

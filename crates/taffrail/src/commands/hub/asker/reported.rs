@@ -1,6 +1,6 @@
-//! Clusters that agents report, in the answers about clusters that the hub follows itself.
+//! Clusters that agents report or metrics tell of, in the answers about clusters that the hub follows itself.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use jiff::Timestamp;
 use taffrail_api::question::{AskedClusters, AskedFleet, FleetProblem, View};
@@ -14,7 +14,10 @@ use taffrail_status::ActiveRules;
 /// The reason why the objects of a cluster that an agent reports are unobserved.
 const OF_AGENT: &str = "an agent reports the cluster, and the hub does not read it";
 
-/// The clusters that the hub does not follow itself, as agents report them.
+/// The reason why the objects of a cluster that only metrics tell of are unobserved.
+const OF_METRICS: &str = "only metrics tell of the cluster, and they tell of no objects";
+
+/// The clusters that the hub does not follow itself, as agents report them or metrics tell.
 #[derive(Default)]
 pub(super) struct ReportedClusters {
     snapshots: Vec<Snapshot>,
@@ -22,6 +25,8 @@ pub(super) struct ReportedClusters {
     errors: Vec<AppError>,
     clusters: HashMap<String, ClusterRow>,
     rows: HashMap<RowId, AppRow>,
+    /// The names of those that only metrics tell of.
+    of_metrics: HashSet<String>,
 }
 
 /// The home, the cluster and the name of an app, by which its row is found.
@@ -35,7 +40,13 @@ impl ReportedClusters {
     pub(super) fn new(reported: Vec<ReportedCluster>) -> ReportedClusters {
         let mut all = ReportedClusters::default();
         for ReportedCluster { row, facts, errors, apps } in reported {
-            let mut snapshot = Snapshot::reported(row.name.clone(), row.freshness, OF_AGENT);
+            // The identity of each other cluster is known.
+            let is_of_metrics = facts.id.is_none();
+            let why = if is_of_metrics { OF_METRICS } else { OF_AGENT };
+            let mut snapshot = Snapshot::reported(row.name.clone(), row.freshness, why);
+            if is_of_metrics {
+                all.of_metrics.insert(row.name.clone());
+            }
             snapshot.set_labels(facts.labels.clone());
             facts.version.iter().for_each(|version| snapshot.set_version(version.clone()));
             facts.unverified.iter().for_each(|why| snapshot.set_unverified(why.clone()));
@@ -71,9 +82,14 @@ impl ReportedClusters {
         }
     }
 
-    /// Returns true if an agent reports the cluster of this name.
+    /// Returns true if the cluster `name` is one of these.
     pub(super) fn has(&self, name: &str) -> bool {
         self.clusters.contains_key(name)
+    }
+
+    /// Returns true if only metrics tell of the cluster `name`.
+    pub(super) fn is_of_metrics(&self, name: &str) -> bool {
+        self.of_metrics.contains(name)
     }
 
     /// Puts the rows as they were reported in the place of those that were made of apps without objects.

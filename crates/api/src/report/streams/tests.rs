@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use taffrail_api::report::{
+use crate::report::{
     AppId, Content, DeclaredHalf, HalfSide, LIVE, LOST, LostCluster, MAX_APPS, NotLive, ObservedHalf,
     Received, Report,
 };
-use taffrail_api::{AppName, ReadingView};
+use crate::{AppName, ReadingView};
 use taffrail_apps::{Axis, Delivery, FreshnessState, Problem, ProblemSeverity, Sync, SyncState};
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
@@ -38,6 +38,7 @@ fn observed(health: Status, count: usize) -> ObservedHalf {
         unconfirmed: 0,
         unmarked: None,
         not_live: None,
+        unobserved: Default::default(),
     }
 }
 
@@ -267,6 +268,7 @@ fn both_halves_of_a_row_are_told_together() {
         problems: Vec::new(),
         syncs: Vec::new(),
         not_live: None,
+        unobserved: Default::default(),
     };
     let half = HalfId { side: HalfSide::Declared, ..id(0) };
     world.streams.set(&cluster("eu"), half, HalfBody::Declared(Box::new(declared)), world.now);
@@ -698,7 +700,7 @@ fn reports_are_short_unless_one_half_is_long() {
             message: text.repeat(1_000).as_str().into(),
             object: None,
         };
-        let speaker = taffrail_api::report::Speaker {
+        let speaker = crate::report::Speaker {
             status: Status::Failed,
             rule: "builtin".to_owned(),
             unconfirmed: false,
@@ -716,7 +718,7 @@ fn reports_are_short_unless_one_half_is_long() {
         .iter()
         .map(|(_, report)| match &report.content {
             Content::Snapshot { halves, .. } | Content::Changes { changed: halves, .. } => {
-                halves.iter().map(taffrail_api::report::Half::size).sum()
+                halves.iter().map(crate::report::Half::size).sum()
             }
             _ => 0,
         })

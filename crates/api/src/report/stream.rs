@@ -5,8 +5,8 @@ use std::hash::RandomState;
 use std::sync::Arc;
 use std::time::Duration;
 
-use taffrail_api::ErrorRow;
-use taffrail_api::report::{
+use crate::ErrorRow;
+use crate::report::{
     Buckets, ClusterReport, Content, Half, HalfBody, HalfChange, HalfId, HalfMark, HalfSide, MAX_APPS,
     MAX_NAME, NotLive, Report, SourceMessage, StreamPosition, is_in,
 };
@@ -308,6 +308,11 @@ impl Stream {
     /// Sets the moment of the API server's last sign of life. The caller must have set all changes up to that moment.
     pub(super) fn set_heard(&mut self, heard: Option<Duration>) {
         self.heard = heard;
+    }
+
+    /// Makes a heartbeat due at the moment `now`, unless another report is sent before.
+    pub(super) fn beat(&mut self, now: Duration) {
+        self.sent = now.saturating_sub(HEARTBEAT);
     }
 
     /// Delays reports of changed halves until the moment `until`, because evidence for them is being read.

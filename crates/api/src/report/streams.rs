@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::RandomState;
 use std::time::Duration;
 
-use taffrail_api::ErrorRow;
-use taffrail_api::report::{ClusterReport, HalfBody, HalfId, SourceMessage, SourceReply};
+use crate::ErrorRow;
+use crate::report::{ClusterReport, HalfBody, HalfId, SourceMessage, SourceReply};
 use taffrail_apps::ClusterId;
 
 use super::stream::Stream;
@@ -15,7 +15,7 @@ use super::stream::Stream;
 /// Moments are durations since some start, by a clock that runs on while the machine sleeps. A message is made only
 /// when the caller takes it; until then the newest state of each half is kept.
 #[derive(Debug, Default)]
-pub(super) struct ReportStreams {
+pub struct ReportStreams {
     /// The random key with which fingerprints of halves are hashed.
     key: RandomState,
     streams: HashMap<ClusterId, Stream>,
@@ -44,28 +44,28 @@ impl ReportStreams {
     }
 
     /// Iterates over the clusters that are reported.
-    pub(super) fn clusters(&self) -> impl Iterator<Item = &ClusterId> {
+    pub fn clusters(&self) -> impl Iterator<Item = &ClusterId> {
         self.streams.keys()
     }
 
     /// Returns true if the cluster is reported.
-    pub(super) fn has(&self, cluster: &ClusterId) -> bool {
+    pub fn has(&self, cluster: &ClusterId) -> bool {
         self.streams.contains_key(cluster)
     }
 
     /// Adds the stream of a cluster, unless there is one. It sends nothing before its facts are set.
-    pub(super) fn begin(&mut self, cluster: &ClusterId, now: Duration) {
+    pub fn begin(&mut self, cluster: &ClusterId, now: Duration) {
         self.closed.retain(|closed| closed != cluster);
         self.streams.entry(cluster.clone()).or_insert_with(|| Stream::new(cluster.clone(), now));
     }
 
     /// Sets if a cluster was read in this run. While false, only facts and heartbeats are sent of it, no halves.
-    pub(super) fn set_read(&mut self, cluster: &ClusterId, is_read: bool) {
+    pub fn set_read(&mut self, cluster: &ClusterId, is_read: bool) {
         self.with(cluster, |stream, _| stream.set_read(is_read));
     }
 
     /// Removes the stream of a cluster, and informs the hub if that may know the cluster.
-    pub(super) fn close(&mut self, cluster: &ClusterId) {
+    pub fn close(&mut self, cluster: &ClusterId) {
         let Some(stream) = self.streams.remove(cluster) else { return };
         if let Some(due) = stream.next_due() {
             self.due.remove(&(due, cluster.clone()));
@@ -77,36 +77,36 @@ impl ReportStreams {
     }
 
     /// Informs the hub that a cluster of an earlier run, of which no stream was begun in this one, is gone.
-    pub(super) fn forget(&mut self, cluster: &ClusterId) {
+    pub fn forget(&mut self, cluster: &ClusterId) {
         if !self.has(cluster) && !self.closed.contains(cluster) {
             self.closed.push_back(cluster.clone());
         }
     }
 
     /// Begins a pass over all halves of all clusters; [`ReportStreams::end_pass`] removes those that were not set.
-    pub(super) fn begin_pass(&mut self) {
+    pub fn begin_pass(&mut self) {
         self.streams.values_mut().for_each(Stream::begin_pass);
     }
 
     /// Ends a pass: removes the halves that were not set since [`ReportStreams::begin_pass`].
-    pub(super) fn end_pass(&mut self, now: Duration) {
+    pub fn end_pass(&mut self, now: Duration) {
         for cluster in self.streams.keys().cloned().collect::<Vec<_>>() {
             self.with(&cluster, |stream, _| stream.end_pass(now));
         }
     }
 
     /// Sets a half that `cluster` reports.
-    pub(super) fn set(&mut self, cluster: &ClusterId, id: HalfId, body: HalfBody, now: Duration) {
+    pub fn set(&mut self, cluster: &ClusterId, id: HalfId, body: HalfBody, now: Duration) {
         self.with(cluster, |stream, key| stream.set(id, body, key, now));
     }
 
     /// Removes a half that `cluster` reported.
-    pub(super) fn remove(&mut self, cluster: &ClusterId, id: &HalfId, now: Duration) {
+    pub fn remove(&mut self, cluster: &ClusterId, id: &HalfId, now: Duration) {
         self.with(cluster, |stream, _| stream.remove(id, now));
     }
 
     /// Sets the facts about the cluster as a whole.
-    pub(super) fn set_facts(
+    pub fn set_facts(
         &mut self,
         cluster: &ClusterId,
         facts: ClusterReport,
@@ -117,24 +117,30 @@ impl ReportStreams {
     }
 
     /// Sets the moment of the last sign of life of a cluster's API server.
-    pub(super) fn set_heard(&mut self, cluster: &ClusterId, heard: Option<Duration>) {
+    pub fn set_heard(&mut self, cluster: &ClusterId, heard: Option<Duration>) {
         if let Some(stream) = self.streams.get_mut(cluster) {
             stream.set_heard(heard);
         }
     }
 
+    /// Makes a heartbeat of a cluster due at the moment `now`: a source that learns of signs of life only now and then passes
+    /// each on at once.
+    pub fn beat(&mut self, cluster: &ClusterId, now: Duration) {
+        self.with(cluster, |stream, _| stream.beat(now));
+    }
+
     /// Delays reports of a cluster's changed halves until the moment `until`.
-    pub(super) fn hold(&mut self, cluster: &ClusterId, until: Duration) {
+    pub fn hold(&mut self, cluster: &ClusterId, until: Duration) {
         self.with(cluster, |stream, _| stream.hold(until));
     }
 
     /// Returns true if apps of some cluster were left out for which there is room now: then a pass is needed.
-    pub(super) fn needs_pass(&self) -> bool {
+    pub fn needs_pass(&self) -> bool {
         self.streams.values().any(Stream::has_room)
     }
 
     /// Applies a reply of the hub to the stream that it names.
-    pub(super) fn take(&mut self, reply: &SourceReply, now: Duration) {
+    pub fn take(&mut self, reply: &SourceReply, now: Duration) {
         match reply {
             SourceReply::Accepted { cluster, epoch } => {
                 self.with(cluster, |stream, _| stream.accepted(*epoch, now));
@@ -150,7 +156,7 @@ impl ReportStreams {
 
     /// Returns the message to send at the moment `now`: closing messages first, then the one that is due first; `None`
     /// if none is due.
-    pub(super) fn next_message(&mut self, now: Duration) -> Option<SourceMessage> {
+    pub fn next_message(&mut self, now: Duration) -> Option<SourceMessage> {
         if let Some(cluster) = self.closed.pop_front() {
             return Some(SourceMessage::Close(cluster));
         }
@@ -162,7 +168,7 @@ impl ReportStreams {
 
     /// Returns the moment at which the next message is due, 0 for a closing message; `None` if there is nothing to
     /// send.
-    pub(super) fn next_deadline(&self) -> Option<Duration> {
+    pub fn next_deadline(&self) -> Option<Duration> {
         if self.closed.is_empty() { self.due.first().map(|(due, _)| *due) } else { Some(Duration::ZERO) }
     }
 }

@@ -1,0 +1,178 @@
+//! Another hub of Taffrail: `taffrail_app_state` of apps that are not well, and `taffrail_app_units`, which counts all.
+
+use std::collections::{BTreeSet, HashMap};
+
+use taffrail_api::AppName;
+use taffrail_apps::Delivery;
+use taffrail_status::Status;
+
+use super::{AppPlace, Samples, Selector, Telling, Told, ToldHealth};
+use crate::sample::{Sample, Target};
+
+pub(crate) const APP_STATE: &str = "taffrail_app_state";
+const APP_UNITS: &str = "taffrail_app_units";
+const CLUSTER_FRESHNESS: &str = "taffrail_cluster_freshness";
+const OMITTED: &str = "taffrail_hub_series_omitted";
+
+/// The maximum number of pairs of app and cluster that are remembered.
+const MAX_PAIRS: usize = 200_000;
+
+/// The pairs of app and cluster that a hub has listed, because they were not well.
+#[derive(Debug, Default)]
+pub(crate) struct HubMemory {
+    keys: HashMap<(Target, Box<str>), KnownPairs>,
+    pairs: usize,
+}
+
+/// The clusters that are known to have one app.
+#[derive(Debug, Default)]
+struct KnownPairs {
+    clusters: BTreeSet<Box<str>>,
+    /// The number of clusters with the app at the last read.
+    total: f64,
+}
+
+/// The numbers of clusters with one app, by status, as one scrape of a hub told them.
+#[derive(Debug, Default)]
+struct Units {
+    counts: HashMap<Status, f64>,
+    /// The times of the oldest and of the newest sample.
+    at: Option<(f64, f64)>,
+}
+
+/// The clusters in which one app is not well, with its statuses there.
+#[derive(Debug, Default)]
+struct Listed {
+    clusters: BTreeSet<Box<str>>,
+    counts: HashMap<Status, f64>,
+}
+
+pub(super) fn selectors() -> Vec<Selector> {
+    [APP_STATE, APP_UNITS, CLUSTER_FRESHNESS, OMITTED].map(Selector::of).into()
+}
+
+pub(super) fn tell(samples: &[Option<Samples>], telling: &mut Telling<'_>) {
+    let of = |place: usize| samples.get(place).and_then(Option::as_deref).unwrap_or_default();
+    let mut listed: HashMap<(Target, Box<str>), Listed> = HashMap::new();
+    for sample in of(0) {
+        if !telling.is_number(sample) {
+            continue;
+        }
+        let key = sample.series.own("app");
+        let Some(place) = place(sample.series.own("cluster"), key, telling) else { continue };
+        let Some(status) = UNWELL.into_iter().find(|it| f64::from(*it as u8) == sample.series.value) else {
+            telling.refuse(&place.0, "have a value that is not a status");
+            continue;
+        };
+        let target = sample.series.target(&telling.config.cluster_label);
+        let of_key = listed.entry((target, key.into())).or_default();
+        of_key.clusters.insert(place.0.clone());
+        *of_key.counts.entry(status).or_default() += 1.0;
+        add(sample.at, sample.series.target(&telling.config.cluster_label), place, key, status, telling);
+    }
+    for sample in of(2) {
+        // A cluster that the hub does not reach gives no sign of life.
+        if telling.is_number(sample)
+            && sample.series.value == 0.0
+            && let Some(cluster) = telling.checked_cluster(sample.series.own("cluster"))
+        {
+            let newest = telling.clusters.entry(cluster).or_insert(sample.at);
+            *newest = newest.max(sample.at);
+        }
+    }
+    if telling.is_whole {
+        well(of(1), of(3), &listed, telling);
+    }
+}
+
+/// The statuses by which a hub lists apps that are not well.
+const UNWELL: [Status; 5] =
+    [Status::Failed, Status::NotFound, Status::Unknown, Status::Terminating, Status::InProgress];
+
+/// Tells of apps that were listed before, and are well now: the numbers by status leave no room for another one.
+fn well(
+    units: &[Sample],
+    omitted: &[Sample],
+    listed: &HashMap<(Target, Box<str>), Listed>,
+    telling: &mut Telling<'_>,
+) {
+    let label = telling.config.cluster_label.clone();
+    let whole: BTreeSet<Target> = omitted
+        .iter()
+        .filter(|sample| sample.series.label("metric") == APP_STATE && sample.series.value == 0.0)
+        .map(|sample| sample.series.target(&label))
+        .collect();
+    let mut counted: HashMap<(Target, Box<str>), Units> = HashMap::new();
+    for sample in units {
+        let status = Status::ALL.into_iter().find(|status| status.as_str() == sample.series.own("state"));
+        let (Some(status), true) = (status, telling.is_number(sample)) else { continue };
+        let of_key =
+            counted.entry((sample.series.target(&label), sample.series.own("app").into())).or_default();
+        of_key.counts.insert(status, sample.series.value);
+        let (oldest, newest) = of_key.at.unwrap_or((sample.at, sample.at));
+        of_key.at = Some((oldest.min(sample.at), newest.max(sample.at)));
+    }
+    for (id, Units { counts, at }) in counted {
+        let Some((oldest, newest)) = at.filter(|_| counts.len() == Status::ALL.len()) else { continue };
+        let none = Listed::default();
+        let listed = listed.get(&id).unwrap_or(&none);
+        let memory = &mut *telling.memory;
+        let known = memory.keys.entry(id.clone()).or_default();
+        let before = known.clusters.len();
+        let total: f64 = counts.values().sum();
+        // The app is gone from some cluster, and no metric says from which.
+        if total < known.total {
+            known.clusters.clear();
+        }
+        known.total = total;
+        let room = MAX_PAIRS.saturating_sub(memory.pairs.saturating_sub(before));
+        known.clusters.extend(listed.clusters.iter().take(room).cloned());
+        memory.pairs = memory.pairs.saturating_sub(before) + known.clusters.len();
+        let unlisted: Vec<Box<str>> = known.clusters.difference(&listed.clusters).cloned().collect();
+        let get = |counts: &HashMap<Status, f64>, status| counts.get(&status).copied().unwrap_or_default();
+        let is_told = newest - oldest < 1.0
+            && whole.contains(&id.0)
+            && UNWELL.into_iter().all(|status| get(&counts, status) == get(&listed.counts, status))
+            && unlisted.len() as f64 <= get(&counts, Status::Current);
+        if !is_told {
+            continue;
+        }
+        for cluster in unlisted {
+            let Some(place) = place(&cluster, &id.1, telling) else { continue };
+            add(oldest, id.0.clone(), place, &id.1, Status::Current, telling);
+        }
+    }
+}
+
+fn add(at: f64, target: Target, place: AppPlace, key: &str, status: Status, telling: &mut Telling<'_>) {
+    let words = format!("value {} ({})", status as u8, status.as_str());
+    let health = ToldHealth { status, is_of_objects: true, words };
+    let told = Told { health: Some(health), ..Told::default() };
+    if let Some(fact) = telling.add_fact(APP_STATE, place, at, target, told) {
+        fact.key = Some(key.to_owned());
+    }
+}
+
+/// Returns the cluster and the app of a key: the one that it names, or for a key of several apps a stand-in for them.
+fn place(cluster: &str, key: &str, telling: &mut Telling<'_>) -> Option<AppPlace> {
+    let cluster = telling.checked_cluster(cluster)?;
+    let mut parts = key.splitn(3, '/');
+    let (first, second, third) = (parts.next().unwrap_or_default(), parts.next(), parts.next());
+    let (delivery, namespace, name) = match (first, second, third) {
+        ("applicationset", Some(namespace), Some(name)) => (Delivery::ArgoApplication, namespace, name),
+        ("package", Some(name), None) => (Delivery::Kpt, "", name),
+        (delivery, Some(namespace), Some(name)) if delivery.parse::<Delivery>().is_ok() => {
+            (delivery.parse().ok()?, namespace, name)
+        }
+        _ => (Delivery::Label, "", key),
+    };
+    let app = telling.app(&cluster, delivery, namespace, name)?;
+    Some((cluster, app))
+}
+
+/// Returns true if `key` is that of the app `app` alone, and that app's home is the cluster with its objects: then a source that
+/// reads the cluster knows it by the same identity.
+pub(crate) fn is_of_one_app(key: &str, app: &AppName) -> bool {
+    app.delivery != Delivery::ArgoApplication
+        && key == format!("{}/{}/{}", app.delivery, app.namespace, app.name)
+}

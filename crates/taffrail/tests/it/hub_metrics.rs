@@ -1,0 +1,214 @@
+//! A hub that reads a metrics server, here a stand-in that answers each query by its metric.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::time::{Duration, Instant, SystemTime};
+
+use serde_json::{Value, json};
+use snapbox::str;
+use tempfile::TempDir;
+
+use super::demo::Demo;
+use super::hub::Hub;
+use super::{assert_shown, command, taffrail};
+
+/// The series that the stand-in knows: their metric, other labels as JSON, and their value.
+type Series = (&'static str, &'static str, &'static str);
+
+/// Starts a stand-in that scrapes these series each time that it is asked for them, and writes the list of servers.
+fn prometheus(folder: &TempDir, series: &'static [Series]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            std::thread::spawn(move || serve(stream.unwrap(), series));
+        }
+    });
+    let file = folder.path().join("metrics.yaml");
+    std::fs::write(&file, format!("servers:\n- {{name: prom, url: '{url}', interval: 5s}}\n")).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+fn serve(mut stream: TcpStream, series: &[Series]) {
+    stream.set_nodelay(true).unwrap();
+    let mut read = Vec::new();
+    let mut more = [0; 4096];
+    loop {
+        let request = String::from_utf8(read.clone()).unwrap();
+        let whole = request.split_once("\r\n\r\n").filter(|(head, body)| {
+            let length = head.to_lowercase();
+            let length = length.split("content-length: ").nth(1).unwrap();
+            body.len() >= length.split("\r\n").next().unwrap().parse::<usize>().unwrap()
+        });
+        let Some((_, body)) = whole else {
+            match stream.read(&mut more) {
+                Ok(0) | Err(_) => return,
+                Ok(count) => read.extend_from_slice(&more[..count]),
+            }
+            continue;
+        };
+        let answer = answer(body, series);
+        read.clear();
+        let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{answer}", answer.len());
+        if stream.write_all(answer.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+fn answer(form: &str, series: &[Series]) -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs_f64();
+    if form.starts_with("query=time%28%29") {
+        return format!(
+            r#"{{"status":"success","data":{{"resultType":"scalar","result":[{now},"{now}"]}}}}"#
+        );
+    }
+    let is_time = form.starts_with("query=timestamp");
+    let asked = series.iter().filter(|(metric, ..)| form.contains(&format!("{metric}%7B")));
+    let item = |(metric, labels, value): &Series| match is_time {
+        true => format!(r#"{{"metric":{{{labels}}},"value":[{now},"{now}"]}}"#),
+        false => format!(r#"{{"metric":{{"__name__":"{metric}",{labels}}},"value":[{now},"{value}"]}}"#),
+    };
+    let items: Vec<String> = asked.map(item).collect();
+    let items = items.join(",");
+    format!(r#"{{"status":"success","data":{{"resultType":"vector","result":[{items}]}}}}"#)
+}
+
+/// Returns the table of `get apps` once it has `text`.
+fn table(hub: &Hub, arguments: &[&str], text: &str) -> String {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), hub.token()).unwrap();
+    let began = Instant::now();
+    loop {
+        let url = hub.url();
+        let asking = ["--hub", &url, "--hub-token-file", file.path().to_str().unwrap()];
+        let answer = taffrail(&[arguments, &asking].concat(), "");
+        if answer.stdout.contains(text) {
+            return answer.stdout;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "{}{}", answer.stdout, answer.stderr);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// Starts a hub of a server that tells of an app of Argo CD and of one of Flux; the folder must stay as long as the hub.
+fn hub_of_two_apps() -> (Hub, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = prometheus(
+        &folder,
+        &[
+            ("up", r#""job":"argocd","instance":"1:80","cluster":"eu""#, "1"),
+            (
+                "argocd_app_info",
+                r#""job":"argocd","instance":"1:80","cluster":"eu","namespace":"argocd","name":"shop","health_status":"Healthy","sync_status":"Synced""#,
+                "1",
+            ),
+            (
+                "gotk_resource_info",
+                r#""job":"ksm","instance":"2:80","cluster":"us","customresource_kind":"Kustomization","exported_namespace":"flux-system","name":"apps","ready":"True","suspended":"false","revision":"main@sha1:0123456789abcdef0123456789abcdef01234567""#,
+                "1",
+            ),
+        ],
+    );
+    let arguments = ["hub", "serve", "--clusters-from", "none", "--listen", "127.0.0.1:0"];
+    let hub = Hub::started(command(&[&arguments[..], &["--metrics-from", &file]].concat()), 0);
+    (hub, folder)
+}
+
+/// Returns the answer of `get apps -o json` about the app of Flux.
+pub(super) fn flux_app() -> Value {
+    let (hub, _folder) = hub_of_two_apps();
+    let shown = table(&hub, &["get", "apps", "-o", "json", "--cluster", "us"], "main@sha1");
+    serde_json::from_str(&shown).unwrap()
+}
+
+#[test]
+fn hub_shows_the_apps_that_metrics_tell_of() {
+    let (hub, _folder) = hub_of_two_apps();
+    let shown = table(&hub, &["get", "apps"], "apps");
+    assert_shown(
+        &shown,
+        str![[r#"
+CLUSTER   NAMESPACE     NAME   DELIVERY   STATUS                      SINCE   SYNC     APPLIED              MESSAGE
+eu        argocd        shop   argo       Ready                       -       Synced   -
+us        flux-system   apps   ks         Ready, objects unobserved   -       Synced   main@sha1:01234567
+
+"#]],
+    );
+    let unobserved = &flux_app()["items"][0]["unobserved"];
+    assert_eq!(*unobserved, json!(["health", "objects", "revisions", "source", "message"]));
+}
+
+#[test]
+fn cluster_that_the_hub_follows_is_joined_by_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = prometheus(
+        &folder,
+        &[(
+            "argocd_app_info",
+            r#""cluster":"eu-1","namespace":"argocd","name":"only-by-metrics","health_status":"Healthy","sync_status":"Synced""#,
+            "1",
+        )],
+    );
+    let demo = Demo::start(&["--hold", "--skip", "2m"]);
+    let arguments = ["hub", "serve", "--all-contexts", "--kubeconfig", demo.kubeconfig().to_str().unwrap()];
+    let more = ["--listen", "127.0.0.1:0", "--metrics-from", &file];
+    let hub = Hub::started(command(&[&arguments[..], &more].concat()), 12);
+    hub.wait_until_complete();
+    let began = Instant::now();
+    // Commands answer from the clusters that the hub reads; what metrics add is in its own lists.
+    // Until it is read, a cluster is not known to be the one that metrics tell of.
+    while hub.list("/api/v1/clusters")["total"] != 12
+        || !hub.list("/api/v1/apps?cluster=eu-1").to_string().contains("only-by-metrics")
+    {
+        assert!(began.elapsed() < Duration::from_secs(60), "it is never shown");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+#[test]
+fn restarted_hub_shows_what_metrics_told_as_unknown_until_they_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    const SERIES: &str = r#""cluster":"eu","namespace":"argocd","name":"shop","health_status":"Healthy""#;
+    let file = prometheus(&folder, &[("argocd_app_info", SERIES, "1")]);
+    let data = folder.path().join("data");
+    let serve = || {
+        let arguments = ["hub", "serve", "--clusters-from", "none", "--listen", "127.0.0.1:0"];
+        let more = ["--data", data.to_str().unwrap(), "--metrics-from", &file];
+        Hub::started(command(&[&arguments[..], &more].concat()), 0)
+    };
+    let hub = serve();
+    table(&hub, &["get", "apps"], "Ready");
+    hub.until_saved();
+    drop(hub);
+    std::fs::write(&file, "servers:\n- {name: prom, url: 'http://127.0.0.1:1'}\n").unwrap();
+    let shown = table(&serve(), &["get", "apps"], "shop");
+    assert!(shown.contains("Unknown (was Ready"), "{shown}");
+}
+
+#[test]
+fn wrong_list_of_servers_is_refused_before_the_hub_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("metrics.yaml");
+    let path = |file: &Path| file.to_str().unwrap().to_owned();
+    let serve = |file: &Path| {
+        taffrail(&["hub", "serve", "--clusters-from", "none", "--metrics-from", &path(file)], "")
+    };
+    let missing = serve(&file);
+    assert_eq!(missing.code, 2);
+    std::fs::write(&file, "servers:\n- name: prom\n  url: prometheus.example\n").unwrap();
+    let wrong = serve(&file);
+    assert_eq!(wrong.code, 2);
+    let shown = format!("{}{}", missing.stderr, wrong.stderr).replace(&path(folder.path()), "DIR");
+    assert_shown(
+        &shown,
+        str![[r#"
+error: cannot read the list of metrics servers in DIR/metrics.yaml: No such file or directory (os error 2)
+ hint: name a file that lists servers: --metrics-from FILE
+error: the list of metrics servers in DIR/metrics.yaml:3: 'prometheus.example' is not the URL of a metrics server
+ hint: write https://HOST[:PORT][/PATH], without user, query and the final /api/v1
+
+"#]],
+    );
+}
