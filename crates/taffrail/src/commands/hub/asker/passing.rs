@@ -1,4 +1,4 @@
-//! Questions about logs and operations that are passed to the agent that reports their cluster.
+//! Questions that are passed to the agent that reports their cluster.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,14 +7,102 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use taffrail_api::logs::LogsQuestion;
 use taffrail_api::operations::{OperationEvent, OperationQuestion, RunRequest, UncertainWrite, WriteTrace};
-use taffrail_api::question::{AppSelection, AppView, AskedClusters, AskedFleet, View as _};
+use taffrail_api::question::{
+    AppSelection, AppView, AskedClusters, AskedFleet, View, ViewAnswer, ViewQuestion,
+};
 use taffrail_apps::{AppLabels, AppQuery};
 use taffrail_hub::agents::Agents;
 use taffrail_hub::{AskError, OperationRun};
 use taffrail_observe::ObjectArg;
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::Instant;
 
 use super::reported::WholeFleet;
+use super::{Asker, Deadline};
+
+impl Asker {
+    /// Has the agent answer that reports the only cluster that the question of a view is about; `None` if the question is
+    /// about others, too, or about clusters that the hub follows itself.
+    pub(super) async fn passed<V: View + Send + Sync + 'static>(
+        &self,
+        view: &V,
+        question: &ViewQuestion,
+        deadline: Deadline,
+    ) -> Result<Option<ViewAnswer>, AskError> {
+        let Some(reported) = self.reported() else { return Ok(None) };
+        let view = view.clone();
+        let names = self.ask_followed(move |fleet| {
+            let names = reported.only(&view, &WholeFleet { followed: fleet, reported: &reported });
+            let by_metrics = names.iter().find(|name| reported.is_of_metrics(name)).cloned();
+            (names, by_metrics)
+        });
+        let (names, by_metrics) = names.await?;
+        if let Some(name) = by_metrics {
+            return Err(only_metrics(&name));
+        }
+        match (&*names, &self.agents) {
+            ([], _) | (_, None) => Ok(None),
+            ([name], Some(agents)) => {
+                let patience = deadline.0.saturating_duration_since(Instant::now());
+                agents.ask(name, question, patience).await.map(Some)
+            }
+            (several, _) => Err(AskError::Invalid(format!(
+                "the question is about several clusters that agents report ({}), and each agent answers about its own: name one of them",
+                several.join(", ")
+            ))),
+        }
+    }
+
+    /// Returns the agents, and the name of the cluster that one of them reports, if a question is about that cluster
+    /// alone; `None` if it is about clusters that the hub follows itself. `names` returns the clusters of a question.
+    pub(super) async fn agents_of<Q: Send + 'static>(
+        &self,
+        question: Q,
+        names: fn(&Q, &WholeFleet<'_>) -> BTreeSet<String>,
+    ) -> Result<Option<(Arc<Agents>, String)>, AskError> {
+        let (Some(agents), Some(reported)) = (&self.agents, self.reported()) else { return Ok(None) };
+        let found = self.ask_followed(move |fleet| {
+            let names = names(&question, &WholeFleet { followed: fleet, reported: &reported });
+            let by_metrics = names.iter().find(|name| reported.is_of_metrics(name)).cloned();
+            let (of_agents, others): (Vec<_>, Vec<_>) =
+                names.into_iter().partition(|name| reported.has(name));
+            (by_metrics, of_agents, others)
+        });
+        let (by_metrics, of_agents, others) = found.await?;
+        if let Some(name) = by_metrics {
+            return Err(only_metrics(&name));
+        }
+        match (of_agents, others) {
+            (of_agents, _) if of_agents.is_empty() => Ok(None),
+            (mut of_agents, others) if of_agents.len() == 1 && others.is_empty() => {
+                Ok(of_agents.pop().map(|name| (Arc::clone(agents), name)))
+            }
+            (of_agents, others) => {
+                let names: Vec<String> = of_agents.into_iter().chain(others).collect();
+                Err(AskError::Invalid(format!(
+                    "this is about several clusters ({}), and agents that report some of them act in their own alone: name one cluster",
+                    names.join(", ")
+                )))
+            }
+        }
+    }
+
+    /// Returns the agents, and the name of the one cluster of these writes, if an agent reports it.
+    pub(super) fn tracing_agents(&self, writes: &[UncertainWrite]) -> Option<(Arc<Agents>, String)> {
+        let agents = self.agents.as_ref()?;
+        let name = &writes.first()?.cluster;
+        let is_followed = self.members.borrow().members.iter().any(|member| member.name == *name);
+        let is_one = writes.iter().all(|write| write.cluster == *name);
+        (is_one && !is_followed).then(|| (Arc::clone(agents), name.clone()))
+    }
+}
+
+/// Returns the error for a question that needs objects of the cluster `name`, of which metrics alone tell.
+fn only_metrics(name: &str) -> AskError {
+    AskError::Invalid(format!(
+        "only metrics tell of cluster {name}, and they tell of no objects; lists show what they tell"
+    ))
+}
 
 /// Returns the names of the clusters that a question about logs is about, as far as it names them or their app; a question
 /// about an object that names no cluster is about all of them.
