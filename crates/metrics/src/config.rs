@@ -96,6 +96,11 @@ impl Family {
     pub const ALL: [Family; 5] =
         [Family::Taffrail, Family::ArgoCd, Family::Flux, Family::ConfigSync, Family::KubeStateMetrics];
 
+    /// The families that are read unless the configuration names some. Not that of other hubs: their exporters name the
+    /// cluster of each series themselves, so whatever is scraped could speak for every cluster.
+    pub const USUAL: [Family; 4] =
+        [Family::ArgoCd, Family::Flux, Family::ConfigSync, Family::KubeStateMetrics];
+
     /// Returns the name in the configuration.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -381,7 +386,7 @@ fn server_config(written: WrittenServer, line: u64, folder: &Path) -> Result<Ser
         cluster: cluster.filter(|cluster| !cluster.is_empty()),
         interval,
         matchers,
-        families: families.unwrap_or_else(|| Family::ALL.into()),
+        families: families.unwrap_or_else(|| Family::USUAL.into()),
         destinations,
         mappings,
     })

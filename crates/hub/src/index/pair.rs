@@ -57,7 +57,7 @@ impl Pair {
     }
 
     fn at_home(fleet: &FleetState, home: &KnownCluster, app: &AppId, at: Duration) -> Option<Pair> {
-        let (source, (shared, declared)) = home.best_with(at, |source| {
+        let (source, (shared, declared)) = home.best_declaring(at, |source| {
             let declared = source.received.declared_with_app(app);
             declared.filter(|_| source.tells.declared)
         })?;

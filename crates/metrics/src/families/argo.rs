@@ -78,7 +78,15 @@ pub(super) fn info(series: &Series) -> Told {
         (_, "Missing") => Some(Status::NotFound),
         _ => Some(Status::Unknown),
     };
+    // Argo CD keeps the last health of an app whose cluster it cannot reach, and then tells that it cannot compare it.
+    let status = match (status, series.label("sync_status")) {
+        (Some(Status::Current), "Unknown") => Some(Status::Unknown),
+        (status, _) => status,
+    };
     let words = match status {
+        Some(Status::Unknown) if word == "Healthy" => {
+            "health_status Healthy, and sync_status Unknown".to_owned()
+        }
         Some(Status::Terminating) => "operation delete".to_owned(),
         _ => format!("health_status {word}"),
     };

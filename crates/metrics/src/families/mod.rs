@@ -361,11 +361,13 @@ impl<'t> Telling<'t> {
         target: Target,
         told: Told,
     ) -> Option<&mut Fact> {
-        let name = match self.names.get(metric) {
+        // Only the series of one job can be the same series twice; what another one tells may be another's word.
+        let key = fact_name(metric, &target.job);
+        let name = match self.names.get(&key) {
             Some(name) => Arc::clone(name),
             None => {
-                let name: Arc<str> = metric.into();
-                self.names.insert(metric.to_owned(), Arc::clone(&name));
+                let name: Arc<str> = key.as_str().into();
+                self.names.insert(key, Arc::clone(&name));
                 name
             }
         };
@@ -403,6 +405,19 @@ impl<'t> Telling<'t> {
         };
         groups.into_values().filter_map(state).collect()
     }
+}
+
+/// The sign between the metric and the job in the name of a fact; neither has it.
+const OF_JOB: char = '\n';
+
+/// Returns the name of the fact that a metric of this job tells.
+fn fact_name(metric: &str, job: &str) -> String {
+    format!("{metric}{OF_JOB}{job}")
+}
+
+/// Returns the metric that tells the fact of this name.
+pub(crate) fn metric_of(fact: &str) -> &str {
+    fact.split_once(OF_JOB).map_or(fact, |(metric, _)| metric)
 }
 
 /// Returns true if a text can be the name of a cluster or of an object: neither empty nor too long, and without control

@@ -6,7 +6,7 @@ use taffrail_api::AppName;
 use taffrail_apps::Delivery;
 use taffrail_status::Status;
 
-use super::{AppPlace, Samples, Selector, Telling, Told, ToldHealth};
+use super::{AppPlace, Samples, Selector, Telling, Told, ToldHealth, is_name};
 use crate::sample::{Sample, Target};
 
 pub(crate) const APP_STATE: &str = "taffrail_app_state";
@@ -106,12 +106,18 @@ fn well(
     for sample in units {
         let status = Status::ALL.into_iter().find(|status| status.as_str() == sample.series.own("state"));
         let (Some(status), true) = (status, telling.is_number(sample)) else { continue };
+        if !is_name(sample.series.own("app")) {
+            continue;
+        }
         let of_key =
             counted.entry((sample.series.target(&label), sample.series.own("app").into())).or_default();
         of_key.counts.insert(status, sample.series.value);
         let (oldest, newest) = of_key.at.unwrap_or((sample.at, sample.at));
         of_key.at = Some((oldest.min(sample.at), newest.max(sample.at)));
     }
+    // An exporter that tells of other apps each time takes no more memory.
+    telling.memory.keys.retain(|id, _| counted.contains_key(id));
+    telling.memory.pairs = telling.memory.keys.values().map(|known| known.clusters.len()).sum();
     for (id, Units { counts, at }) in counted {
         let Some((oldest, newest)) = at.filter(|_| counts.len() == Status::ALL.len()) else { continue };
         let none = Listed::default();

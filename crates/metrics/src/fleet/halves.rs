@@ -18,7 +18,7 @@ use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
 use super::{HeldFact, MetricsApp, MetricsFleet, ServerFacts, identity, is_metrics_id};
-use crate::families::{is_of_one_app, sync_rank};
+use crate::families::{is_of_one_app, metric_of, sync_rank};
 
 /// The time for which an app may be out of sync before that is a problem.
 const MAX_UNSYNCED: Duration = Duration::from_secs(600);
@@ -129,6 +129,8 @@ impl MetricsFleet {
             for app in held.apps.values() {
                 for (_, held) in &app.facts {
                     let target = held.fact.destination.as_ref().and_then(|name| ids.get(name));
+                    // What a tool elsewhere says of a cluster is no sign of life of one that another source reads.
+                    let target = target.filter(|id| is_metrics_id(id));
                     target.into_iter().for_each(|target| hear(target, held.fact.at));
                 }
             }
@@ -157,7 +159,7 @@ impl MetricsFleet {
             let own = self.refused.get(name).into_iter().flatten();
             let errors = of_server.chain(own).map(|failure| failure.row(name)).collect();
             streams.set_facts(id, facts, errors, now);
-            streams.set_heard(id, age.map(|age| now.saturating_sub(age)));
+            streams.set_heard(id, age.and_then(|age| now.checked_sub(age)));
             if is_news {
                 streams.beat(id, now);
             }
@@ -183,8 +185,11 @@ impl MetricsFleet {
         ids: &'i BTreeMap<Box<str>, ClusterId>,
         now: Duration,
     ) -> (Option<&'i ClusterId>, DeclaredHalf, Option<ObservedHalf>) {
-        let mut facts: Vec<FreshFact<'_>> =
-            held.facts.iter().map(|(metric, it)| (&**metric, it, self.freshness(&it.fact, now))).collect();
+        let mut facts: Vec<FreshFact<'_>> = held
+            .facts
+            .iter()
+            .map(|(fact, it)| (metric_of(fact), it, self.freshness(&it.fact, now)))
+            .collect();
         // The freshest first.
         facts.sort_by(|(one_name, one, one_fresh), (name, other, fresh)| {
             let by_state = one_fresh.state.cmp(&fresh.state);
@@ -229,26 +234,34 @@ fn observed(app: &AppName, facts: &[FreshFact<'_>]) -> (Option<ObservedHalf>, Un
     let counts = held.fact.told.counts;
     let unobserved = if health.is_of_objects { all.without(RowPart::Health) } else { all };
     let unobserved = if counts.is_some() { unobserved.without(RowPart::Objects) } else { unobserved };
-    let severity = match health.status {
+    // A declaring object that is ready says nothing of objects that nobody looked at.
+    let is_unseen = health.status == Status::Current && !health.is_of_objects;
+    let (status, words) = match is_unseen {
+        true => {
+            (Status::Unknown, "the declaring object is ready, and the objects are not observed".to_owned())
+        }
+        false => (health.status, health.words.clone()),
+    };
+    let severity = match status {
         Status::InProgress | Status::Terminating => ProblemSeverity::Waiting,
         _ => ProblemSeverity::Error,
     };
     let speaker = || Speaker {
-        status: health.status,
+        status,
         rule: format!("metrics/{metric}"),
         unconfirmed: false,
         problem: Problem {
             axis: Axis::Health,
-            state: health.status.as_str().to_owned(),
+            state: status.as_str().to_owned(),
             severity,
             since: None,
-            message: Words::from(format!("{metric}: {}", health.words).as_str()),
+            message: Words::from(format!("{metric}: {words}").as_str()),
             object: (!health.is_of_objects).then(|| declaring(app)).flatten(),
         },
     };
     let half = ObservedHalf {
-        health: health.status,
-        worst: (health.status != Status::Current).then(|| Box::new(speaker())),
+        health: status,
+        worst: (status != Status::Current).then(|| Box::new(speaker())),
         counts: counts.unwrap_or_default(),
         unconfirmed: 0,
         unmarked: None,

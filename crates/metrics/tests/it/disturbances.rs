@@ -143,6 +143,25 @@ async fn newest_of_doubled_series_counts_and_of_equally_new_ones_the_worst() {
 }
 
 #[tokio::test]
+async fn no_other_job_makes_a_red_app_green_however_new_its_series_are() {
+    let red = GREEN.replace("Healthy", "Degraded");
+    let mut stage = green().await;
+    for _ in 0..3 {
+        stage.prometheus.scrape(r#"job="other",instance="10.0.0.3:80",cluster="eu""#, &red);
+        stage.pass(1);
+        stage.scrape(GREEN).await;
+    }
+    assert_eq!(stage.state(), "live Failed");
+}
+
+#[tokio::test]
+async fn health_that_argo_cd_keeps_of_a_cluster_that_it_cannot_reach_is_unknown() {
+    let mut stage = green().await;
+    stage.scrape(&GREEN.replace("Synced", "Unknown")).await;
+    assert_eq!(stage.state(), "live Unknown");
+}
+
+#[tokio::test]
 async fn contradicting_states_of_one_object_tell_nothing() {
     let condition = |status: &str, value: u8| {
         format!(

@@ -53,7 +53,7 @@ gotk_suspend_status{kind="HelmRelease",name="db",namespace="data"} 1
 async fn flux_controllers_tell_the_condition_ready_and_suspension() {
     let mut stage = Stage::new().await;
     check(&mut stage, FLUX, str![[r#"
-eu flux-kustomization flux-system/apps: Ready, objects unobserved, Synced ? - - Health Objects Revisions Applied Source Message
+eu flux-kustomization flux-system/apps: Unknown, Synced ? - [gotk_reconcile_condition: the declaring object is ready, and the objects are not observed] - Health Objects Revisions Applied Source Message
 eu flux-helmrelease data/db: Failed (suspended), Suspended ? - [gotk_reconcile_condition: status False of Ready] [gotk_suspend_status: the app is suspended] - Health Objects Revisions Applied Source Message
 
 "#]]).await;
@@ -71,10 +71,10 @@ gotk_resource_info{customresource_group="kustomize.toolkit.fluxcd.io",customreso
 async fn kube_state_metrics_of_flux_tell_the_revision_too() {
     let mut stage = Stage::new().await;
     check(&mut stage, FLUX_INFO, str![[r#"
-eu flux-kustomization flux-system/apps: Ready, objects unobserved, Synced ? main@sha1:abc - Health Objects Revisions Source Message
+eu flux-kustomization flux-system/apps: Unknown, Synced ? main@sha1:abc [gotk_resource_info: the declaring object is ready, and the objects are not observed] - Health Objects Revisions Source Message
 eu flux-kustomization flux-system/infra: InProgress, Syncing ? main@sha1:abc [gotk_resource_info: ready Unknown of Ready] - Health Objects Revisions Suspended Source Message
 eu flux-kustomization flux-system/new: Unknown, Unknown ? - [the source of the row does not tell the health of the app] - Health Objects Sync Revisions Applied Suspended Source Message
-eu flux-helmrelease data/db: Ready, objects unobserved (suspended), Suspended ? 1.2.3 [gotk_resource_info: the app is suspended] - Health Objects Revisions Source Message
+eu flux-helmrelease data/db: Unknown (suspended), Suspended ? 1.2.3 [gotk_resource_info: the declaring object is ready, and the objects are not observed] [gotk_resource_info: the app is suspended] - Health Objects Revisions Source Message
 
 "#]]).await;
 }
@@ -117,11 +117,11 @@ kube_customresource_generation{customresource_group="argoproj.io",customresource
 async fn kube_state_metrics_tell_what_the_shape_of_a_series_means() {
     let mut stage = Stage::new().await;
     check(&mut stage, CUSTOM_RESOURCES, str![[r#"
-eu flux-kustomization flux-system/apps: Ready, objects unobserved, Synced ? - - Health Objects Revisions Applied Suspended Source Message
+eu flux-kustomization flux-system/apps: Unknown, Synced ? - [kube_customresource_status_condition: the declaring object is ready, and the objects are not observed] - Health Objects Revisions Applied Suspended Source Message
 eu argo-application argocd/shop: Ready, OutOfSync ? - - Objects Revisions Applied Suspended Source Message
 eu config-sync config-management-system/root-sync: Failed, Failed ? - [kube_customresource_status_condition: condition Stalled True] [kube_customresource_status_condition: the last sync failed] - Health Objects Revisions Applied Suspended Source Message
 eu kpt shop/half: Unknown, Unknown ? - [the source of the row does not tell the health of the app] - Health Objects Sync Revisions Applied Suspended Source Message
-eu kpt shop/pkg: Ready, objects unobserved, Unknown ? - - Health Objects Sync Revisions Applied Suspended Source Message
+eu kpt shop/pkg: Unknown, Unknown ? - [kube_customresource_status_condition: the declaring object is ready, and the objects are not observed] - Health Objects Sync Revisions Applied Suspended Source Message
 
 "#]]).await;
 }

@@ -57,7 +57,11 @@ impl Stage {
     }
 
     pub(crate) fn of(prometheus: FakePrometheus, url: &str, more: &str, closer: &[(&str, &str)]) -> Stage {
-        let text = format!("servers:\n- name: prom\n  url: {url}\n{more}");
+        let families = match more.contains("families:") {
+            true => "",
+            false => "  families: [taffrail, argo-cd, flux, config-sync, kube-state-metrics]\n",
+        };
+        let text = format!("servers:\n- name: prom\n  url: {url}\n{families}{more}");
         let config = MetricsConfig::parse(&text, Path::new("metrics.yaml")).unwrap().servers.remove(0);
         let known = closer.iter().map(|(name, id)| ((*name).to_owned(), ClusterId((*id).to_owned())));
         let reports = MetricsReports::new(&config, Arc::new(Closer(known.collect())));
