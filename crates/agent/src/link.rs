@@ -357,7 +357,10 @@ impl Link {
     async fn introduce(&mut self) -> Result<(), Ended> {
         let (session, welcome) = self.greeted(false).await?;
         drop(session);
-        self.learn(welcome.name, welcome.certificate, &welcome.pins).await.map_err(unsaved)
+        let has_enrolled = !self.identity.name.is_empty();
+        let learned = self.learn(welcome.name, welcome.certificate, &welcome.pins).await;
+        // The token may be needed until the name is saved.
+        if has_enrolled { Ok(()) } else { learned.map_err(unsaved) }
     }
 
     async fn exchange(&mut self, token: &EnrolmentToken) -> Result<(), Ended> {
@@ -395,6 +398,8 @@ impl Link {
     async fn learn(&mut self, name: String, certificate: String, pins: &[Vec<u8>]) -> Result<(), AgentError> {
         let pins: Vec<KeyHash> =
             pins.iter().filter_map(|pin| Some(KeyHash(pin.as_slice().try_into().ok()?))).collect();
+        // A proxy that ends TLS could name its own.
+        let pins = if self.settings.trust.is_proxy() { self.identity.pins.clone() } else { pins };
         let mut new = Identity { name, pins, ..self.identity.clone() };
         if !certificate.is_empty() {
             let issued = Timestamp::now();
@@ -468,11 +473,17 @@ impl Link {
 
     /// Returns the reason why the agent runs no operations in a session; `None` if it runs them.
     fn refuses_operations(&self, is_proxied: bool) -> Option<&'static str> {
+        let is_hub_known =
+            !matches!(self.settings.trust, HubTrust::Enrolled) || !self.identity.pins.is_empty();
         match self.settings.allows_actions {
             // Whoever the hub says ends TLS: a proxy that is accepted can say that, too.
             true if is_proxied || self.settings.trust.is_proxy() => {
                 Some("a proxy ends TLS between the hub and the agent, which could forge operations")
             }
+            // Any authority of the machine vouches for it, such as that of a proxy.
+            true if !is_hub_known => Some(
+                "the agent's token named no certificates of the hub, so a proxy could forge operations; give it --hub-ca-file",
+            ),
             true => None,
             false => Some("the agent runs no operations; start it with --allow-actions"),
         }

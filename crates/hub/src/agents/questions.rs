@@ -23,7 +23,7 @@ use taffrail_api::operations::{
 use taffrail_api::question::{ViewAnswer, ViewQuestion};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Agents;
 use crate::ask::{AskError, LogAnswer, LogBounds};
@@ -236,6 +236,23 @@ impl AnswerLines {
     }
 }
 
+impl AnswerLines {
+    /// Waits for the next event of logs, as [`next`](AnswerLines::next) does.
+    ///
+    /// # Errors
+    /// Also if the event names another cluster, in whichever form.
+    async fn next_of_log(&mut self) -> Result<Option<LogEvent>, AskError> {
+        let event: Option<LogEvent> = self.next().await?;
+        let is_own = match &event {
+            Some(LogEvent::Logs { subjects }) => subjects.iter().all(|it| it.cluster == self.name),
+            Some(LogEvent::Unread { cluster, .. }) => *cluster == self.name,
+            Some(LogEvent::Error { error, .. }) => error.cluster == self.name,
+            _ => true,
+        };
+        if is_own { Ok(event) } else { Err(wrong(&self.name, "it tells of the log of another cluster")) }
+    }
+}
+
 fn wrong(name: &str, why: impl fmt::Display) -> AskError {
     AskError::OfAgent { cluster: name.to_owned(), why: why.to_string() }
 }
@@ -391,8 +408,14 @@ impl Agents {
         };
         let targets = answer.plan.items.iter().map(|item| &item.target);
         let mut targets = targets.chain(answer.plan.refused.iter().map(|refused| &refused.target));
-        if !targets.all(is_own) || answer.plan.digest() != answer.digest {
+        let is_own = targets.all(is_own)
+            && answer.plan.items.iter().all(|item| item.cluster == name)
+            && answer.errors.iter().all(|error| error.cluster == name);
+        if !is_own || answer.plan.digest() != answer.digest {
             return Err(wrong(name, "its plan is not about its cluster alone, or has another digest"));
+        }
+        if planned_at.is_some_and(|planned_at| planned_at != answer.planned_at) {
+            return Err(wrong(name, "it planned for another time"));
         }
         Ok(answer)
     }
@@ -407,10 +430,14 @@ impl Agents {
     ) {
         let asked = self.lines(name, (QuestionKind::Run, request), Turn::Run, RUN_BEGINS).await;
         let Ok(mut lines) = asked else { return };
-        while let Ok(Some(event)) = lines.next().await {
+        let begins = Instant::now() + RUN_BEGINS;
+        let ends = begins + Duration::from_millis(request.timeout_millis) + RUN_BEGINS;
+        let mut until = begins;
+        while let Ok(Ok(Some(event))) = timeout_at(until, lines.next()).await {
             if !take(event) {
                 return;
             }
+            until = ends;
         }
     }
 
@@ -445,13 +472,12 @@ impl Agents {
         let begun = Instant::now();
         let turn = if question.follow { Turn::Followed } else { Turn::Question };
         let mut lines = self.lines(name, (QuestionKind::Logs, question), turn, bounds.patience).await?;
-        let first =
-            timeout(bounds.patience, lines.next::<LogEvent>()).await.map_err(|_| AskError::Late)??;
+        let first = timeout(bounds.patience, lines.next_of_log()).await.map_err(|_| AskError::Late)??;
         if question.follow {
             return Ok(LogAnswer::follow(dropping_oldest(first, lines)));
         }
         let rest = futures::stream::unfold(lines, async |mut lines| {
-            let event = lines.next::<LogEvent>().await.ok().flatten()?;
+            let event = lines.next_of_log().await.ok().flatten()?;
             Some((event, lines))
         });
         let events = futures::stream::iter(first).chain(rest);
@@ -478,33 +504,35 @@ struct Untaken {
 }
 
 impl Untaken {
-    fn cost(lines: &[LogLine]) -> usize {
-        lines.iter().map(LogLine::cost).sum()
+    fn cost(event: &LogEvent) -> usize {
+        let own = match event {
+            LogEvent::Lines { lines, .. } => lines.iter().map(LogLine::cost).sum(),
+            // These are few, unless an agent lies.
+            other => serde_json::to_vec(other).map_or(0, |text| text.len()),
+        };
+        own + size_of::<LogEvent>()
     }
 
-    /// Adds an event, and drops the oldest lines beyond the bound; returns false if there are too many events.
+    /// Adds an event, and drops the oldest lines beyond the bounds; returns false if there are too many other events.
     fn push(&mut self, event: LogEvent) -> bool {
-        if let LogEvent::Lines { lines, .. } = &event {
-            self.bytes += Untaken::cost(lines);
-        }
+        self.bytes += Untaken::cost(&event);
         self.events.push_back(event);
-        while self.bytes > MAX_FOLLOWED {
+        while self.bytes > MAX_FOLLOWED || self.events.len() > MAX_EVENTS {
             let oldest = self.events.iter().position(|event| matches!(event, LogEvent::Lines { .. }));
-            let Some(LogEvent::Lines { log, left_out, lines }) = oldest.and_then(|at| self.events.remove(at))
-            else {
-                break;
-            };
-            self.bytes -= Untaken::cost(&lines);
-            *self.dropped.entry(log).or_default() += left_out + lines.len() as u64;
+            let Some(oldest) = oldest.and_then(|at| self.events.remove(at)) else { return false };
+            self.bytes -= Untaken::cost(&oldest);
+            if let LogEvent::Lines { log, left_out, lines } = oldest {
+                *self.dropped.entry(log).or_default() += left_out + lines.len() as u64;
+            }
         }
-        self.events.len() <= MAX_EVENTS
+        self.dropped.len() <= MAX_EVENTS
     }
 
     /// Returns the next event. The first lines after dropped ones tell how many these were.
     fn pop(&mut self) -> Option<LogEvent> {
         let mut event = self.events.pop_front()?;
-        if let LogEvent::Lines { log, left_out, lines } = &mut event {
-            self.bytes -= Untaken::cost(lines);
+        self.bytes -= Untaken::cost(&event);
+        if let LogEvent::Lines { log, left_out, .. } = &mut event {
             *left_out += self.dropped.remove(log).unwrap_or_default();
         }
         Some(event)
@@ -536,7 +564,7 @@ fn dropping_oldest(
                 break;
             }
             taking.changed.notify_one();
-            next = lines.next().await;
+            next = lines.next_of_log().await;
         }
         taking.has_ended.store(true, Ordering::Release);
         taking.changed.notify_one();

@@ -642,7 +642,7 @@ impl Operate for Asker {
         let deadline = Deadline::of(patience);
         Box::pin(async move {
             if let Some((agents, name)) = self.agents_of(question.clone(), passing::of_operation).await? {
-                return agents.plan(&name, question, None, patience).await;
+                return agents.plan(&name, question, Some(Timestamp::now()), patience).await;
             }
             let planned = operations::plan(self, question, Timestamp::now(), deadline).await?;
             Ok(planned.with_rights(deadline).await)

@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use taffrail_api::logs::LogsQuestion;
-use taffrail_api::operations::{OperationEvent, OperationQuestion, RunRequest, UncertainWrite, WriteTrace};
+use taffrail_api::operations::{
+    OperationEvent, OperationId, OperationPlan, OperationQuestion, OperationTarget, PlanDigest, PlannedItem,
+    PlannedWrite, RunRequest, UncertainWrite, WriteTrace,
+};
 use taffrail_api::question::{
     AppSelection, AppView, AskedClusters, AskedFleet, View, ViewAnswer, ViewQuestion,
 };
@@ -162,17 +165,56 @@ pub(super) async fn prepared(
 ) -> Result<OperationRun, AskError> {
     let planned_at = Some(request.planned_at);
     let answer = agents.plan(&name, request.question.clone(), planned_at, patience).await?;
-    let plan = answer.plan.clone();
+    let mut told = ToldRun::new(&request, answer.plan.clone());
     let work = move |events: UnboundedSender<OperationEvent>| {
         let take = move |event: OperationEvent| match event {
-            // The hub alone tells the end, and what is not of this plan is nobody's.
+            // The hub alone tells the end.
             OperationEvent::Done | OperationEvent::Alive => true,
-            event if !event.is_about(&plan) => true,
-            event => events.send(event).is_ok(),
+            event => told.admits(&event) && events.send(event).is_ok(),
         };
         async move { agents.run(&name, &request, take).await }.boxed()
     };
     Ok(OperationRun { answer, work: Box::new(work) })
+}
+
+/// The run of a plan as an agent tells it, which may tell nothing else.
+struct ToldRun {
+    plan: OperationPlan<OperationTarget>,
+    id: OperationId,
+    digest: PlanDigest,
+    /// The number of events that may follow.
+    left: usize,
+    has_begun: bool,
+}
+
+impl ToldRun {
+    fn new(request: &RunRequest, plan: OperationPlan<OperationTarget>) -> ToldRun {
+        let of_item = |item: &PlannedItem<OperationTarget>| 2 + 4 * item.writes.len();
+        let left = 2 + plan.items.iter().map(of_item).sum::<usize>();
+        ToldRun { plan, id: request.id.clone(), digest: request.digest.clone(), left, has_begun: false }
+    }
+
+    /// Returns true if an honest run of the plan can tell this event next. What an agent tells is recorded.
+    fn admits(&mut self, event: &OperationEvent) -> bool {
+        let is_first = !std::mem::replace(&mut self.has_begun, true);
+        let is_waiting = matches!(event, OperationEvent::Waiting { .. });
+        let has_room = is_waiting || self.left > 0;
+        self.left = self.left.saturating_sub(usize::from(!is_waiting));
+        let is_planned = match event {
+            OperationEvent::Started { id, digest } => is_first && *id == self.id && *digest == self.digest,
+            OperationEvent::Refused { .. } => is_first,
+            OperationEvent::Writing { item, write, is_alternative } => {
+                let writes = self.plan.items.get(*item).map(|item| &*item.writes).unwrap_or_default();
+                let is_it = |planned: &PlannedWrite| {
+                    planned == write || *is_alternative && planned.object == write.object
+                };
+                writes.iter().any(is_it)
+            }
+            OperationEvent::Waiting { items } => items.len() <= self.plan.items.len(),
+            _ => true,
+        };
+        has_room && is_planned && event.is_about(&self.plan)
+    }
 }
 
 /// Has the agent of a cluster look for what writes left.
@@ -185,5 +227,50 @@ pub(super) async fn traced(
     match agents.trace(name, &writes, patience).await {
         Ok(traces) => traces,
         Err(error) => writes.iter().map(|_| (WriteTrace::Unread, error.to_string())).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn key() -> Value {
+        json!({"group": "apps", "kind": "Deployment", "namespace": "shop", "name": "web"})
+    }
+
+    fn planned() -> (RunRequest, OperationPlan<OperationTarget>) {
+        let target = json!({"cluster": "eu", "object": key()});
+        let item = json!({"cluster": "eu", "target": target, "writes": [], "warnings": [], "unchanged": ""});
+        let plan = json!({"operation": "pause", "items": [item], "refused": []});
+        let plan: OperationPlan<OperationTarget> = serde_json::from_value(plan).unwrap();
+        let request = json!({"id": "0123456789abcdef0", "question": {"action": "pause", "object": "deploy/web"},
+            "plannedAt": "2026-03-01T00:00:00Z", "digest": plan.digest(), "timeoutMillis": 60_000});
+        (serde_json::from_value(request).unwrap(), plan)
+    }
+
+    fn event(event: Value) -> OperationEvent {
+        serde_json::from_value(event).unwrap()
+    }
+
+    #[test]
+    fn an_agent_tells_nothing_that_its_plan_does_not_hold() {
+        let (request, plan) = planned();
+        let started = event(json!({"event": "started", "id": request.id, "digest": request.digest}));
+        let begins = event(json!({"event": "begins", "item": 0}));
+        let refused = event(json!({"event": "refused", "message": "no", "hint": null}));
+        let told = || ToldRun::new(&request, plan.clone());
+        let mut run = told();
+        assert!(run.admits(&started) && run.admits(&begins));
+        assert!(!run.admits(&started), "it begins once");
+        assert!(!run.admits(&refused), "something may have been sent");
+        assert!(told().admits(&refused));
+        let other = event(json!({"event": "started", "id": request.id, "digest": "00"}));
+        assert!(!told().admits(&other));
+        assert!(!told().admits(&event(json!({"event": "begins", "item": 1}))));
+        let mut run = told();
+        assert!(run.admits(&started));
+        assert!((0..100).any(|_| !run.admits(&begins)), "events have a bound");
     }
 }
