@@ -78,6 +78,10 @@ pub struct ClusterRow {
     /// known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
+    /// The source of reports by which a hub knows the cluster: `agent`, or `prometheus/` and the name of the metrics server.
+    /// Left out if the cluster is read directly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     /// The version of the API server; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -283,6 +287,7 @@ impl ClusterRow {
             twin_of: cluster.twin_of.clone(),
             verified: cluster.unverified.is_none(),
             id: cluster.id.clone(),
+            source: None,
             version: cluster.version.clone(),
             labels: cluster.labels.clone(),
             health,

@@ -5,6 +5,7 @@
 //! Moments are times on the hub's clock ([`HubTime::at`]), which runs on while the machine sleeps.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use taffrail_api::report::{
@@ -131,7 +132,7 @@ pub(crate) struct Taken<'f> {
 /// A source of reports about one cluster, with the newest reports.
 #[derive(Debug)]
 pub(crate) struct Source {
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
     pub(crate) tells: Tells,
     pub(crate) received: Received,
     /// True if the source has opened a stream in this run; false if it is only known from the store.
@@ -159,12 +160,12 @@ impl FleetState {
             *opened += 1;
             KnownCluster { place: *opened, sources: Vec::new(), noted: None }
         });
-        if let Some(known) = known.sources.iter_mut().find(|known| known.name == source) {
+        if let Some(known) = known.sources.iter_mut().find(|known| *known.name == *source) {
             (known.tells, known.is_open) = (tells, true);
             return known.received.reopen();
         }
         let received = Received::new(cluster.clone(), self.first_epoch);
-        known.sources.push(Source { name: source.to_owned(), tells, received, is_open: true });
+        known.sources.push(Source { name: source.into(), tells, received, is_open: true });
         self.first_epoch
     }
 
@@ -228,10 +229,10 @@ impl FleetState {
     pub fn forget(&mut self, cluster: &ClusterId, source: &str) {
         let Some(known) = self.clusters.get_mut(cluster) else { return };
         // Its next stream is no earlier one.
-        let forgotten = known.sources.iter().filter(|known| known.name == source);
+        let forgotten = known.sources.iter().filter(|known| *known.name == *source);
         let next = forgotten.map(|source| source.received.epoch() + 1).max();
         self.first_epoch = self.first_epoch.max(next.unwrap_or_default());
-        known.sources.retain(|known| known.name != source);
+        known.sources.retain(|known| *known.name != *source);
         // What is saved of the cluster came from the sources that are left.
         known.noted = None;
         // The other sources may go on to disagree.
@@ -256,7 +257,7 @@ impl FleetState {
         let not_open = || FleetError::NotOpen { source_name: source.to_owned(), cluster: cluster.clone() };
         let known = self.clusters.get_mut(&cluster).ok_or_else(not_open)?;
         let last = known.age(at);
-        let own = known.sources.iter_mut().find(|known| known.name == source).ok_or_else(not_open)?;
+        let own = known.sources.iter_mut().find(|known| *known.name == *source).ok_or_else(not_open)?;
         if let Content::Changes { changed: halves, .. } | Content::Snapshot { halves, .. } =
             &mut report.content
         {
@@ -320,7 +321,9 @@ impl FleetState {
             let facts = source.received.facts();
             let apps = of_cluster.get(&known.place).map(Vec::as_slice).unwrap_or_default();
             let errors = source.received.errors().len();
-            Some(ClusterRow::new(facts, apps, errors, source.received.freshness(moment.at, moment.now)))
+            let freshness = source.received.freshness(moment.at, moment.now);
+            let name = told_source(&source.name);
+            Some(ClusterRow { source: name, ..ClusterRow::new(facts, apps, errors, freshness) })
         };
         List::of(self.in_order().filter_map(row).collect(), self.errors())
     }
@@ -379,6 +382,14 @@ impl FleetState {
     }
 }
 
+/// The name of the source that follows clusters in the hub's own process.
+pub const OBSERVER: &str = "observer";
+
+/// Returns the name of a source as the row of a cluster tells it; `None` for the observer, which reads clusters directly.
+pub(crate) fn told_source(name: &str) -> Option<String> {
+    (name != OBSERVER).then(|| name.to_owned())
+}
+
 impl KnownCluster {
     /// Returns the time from the last proof of the API server through any source to the moment `at`; `None` before the
     /// first proof.
@@ -402,7 +413,23 @@ impl KnownCluster {
             None => true,
             Some((app, side)) => source.tells.side(side) && source.has(app, side),
         };
-        self.best_with(at, |source| can_tell(source).then_some(())).map(|(place, ())| place)
+        let best = match half {
+            Some((_, HalfSide::Declared)) => self.best_declaring(at, |source| can_tell(source).then_some(())),
+            _ => self.best_with(at, |source| can_tell(source).then_some(())),
+        };
+        best.map(|(place, ())| place)
+    }
+
+    /// Returns what [`best_with`](KnownCluster::best_with) returns for the source of a declared half: a source that tells
+    /// everything, however fresh, before those that do not. Only such a one knows the key, the labels and the target of an
+    /// app, and others' guesses would move its row.
+    pub(crate) fn best_declaring<'s, T>(
+        &'s self,
+        at: Duration,
+        told: impl Fn(&'s Source) -> Option<T>,
+    ) -> Option<(usize, T)> {
+        let whole = self.best_with(at, |source| told(source).filter(|_| !source.tells.is_partial));
+        whole.or_else(|| self.best_with(at, told))
     }
 
     /// Returns the index in `sources` of the best source at the moment `at` of those for which `told` returns something,

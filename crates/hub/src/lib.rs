@@ -19,7 +19,7 @@ pub mod store;
 
 pub use ask::{Ask, AskError, Asking, AskingLogs, LogAnswer, LogBounds};
 pub use clock::{HubClock, HubTime};
-pub use fleet::{Disagreement, FleetError, FleetState, MAX_DISAGREEMENT, Tells};
+pub use fleet::{Disagreement, FleetError, FleetState, MAX_DISAGREEMENT, OBSERVER, Tells};
 pub use index::{
     AppFilter, FleetIndex, FleetView, GroupBy, InvalidName, NameFilter, PublishedFleet, ReportedCluster,
 };

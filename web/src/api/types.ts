@@ -641,6 +641,8 @@ export type ClusterRow = {
   problems: number;
   /** Statistics of requests and watches; only for a live cluster that answered. */
   reading?: ReadingView | null;
+  /** The source of reports by which a hub knows the cluster: `agent`, or `prometheus/` and the name of the metrics server. Left out if the cluster is read directly. */
+  source?: string | null;
   /** Always equal to `effective`. */
   status: Status;
   /** The name of another cluster with the same identity, if nothing proves that the two are one; else left out. */

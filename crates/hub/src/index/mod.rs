@@ -430,7 +430,7 @@ impl Owner {
     /// Marks `cluster`, and all apps of which `source` reports a half in it, as changed.
     fn touch(&mut self, cluster: &ClusterId, source: &str) {
         let known = self.fleet.known(cluster);
-        let source = known.and_then(|known| known.sources.iter().find(|known| known.name == source));
+        let source = known.and_then(|known| known.sources.iter().find(|known| *known.name == *source));
         self.apps.extend(source.into_iter().flat_map(|source| source.received.apps()).cloned());
         self.clusters.insert(cluster.clone());
     }

@@ -119,6 +119,7 @@ pub(crate) struct PublishedCluster {
 /// often: a [`FleetView`](super::FleetView) has them.
 #[derive(Debug, Clone)]
 pub(crate) struct PublishedSource {
+    pub(crate) name: Arc<str>,
     pub(crate) facts: Arc<ClusterReport>,
     pub(crate) errors: Arc<[ErrorRow]>,
     pub(crate) is_whole: bool,
@@ -209,6 +210,7 @@ impl PublishedCluster {
 impl PublishedSource {
     pub(crate) fn all(known: &KnownCluster) -> Arc<[PublishedSource]> {
         let source = |source: &crate::fleet::Source| PublishedSource {
+            name: Arc::clone(&source.name),
             facts: Arc::clone(source.received.facts()),
             errors: errors(&source.received),
             is_whole: source.received.is_whole(),

@@ -248,7 +248,7 @@ fn record(id: &ClusterId, known: &KnownCluster, moment: HubTime) -> ClusterRecor
     let facts = best.map(|source| &**source.received.facts());
     let ages = known.sources.iter().filter_map(|source| source.received.age(moment.at));
     let heard = ages.min().map(|age| time_of(moment.at.saturating_sub(age), moment));
-    let epoch = |source: &Source| (source.name.clone(), source.received.epoch());
+    let epoch = |source: &Source| (source.name.to_string(), source.received.epoch());
     ClusterRecord {
         id: id.clone(),
         name: facts.map(|facts| facts.name.clone()).unwrap_or_default(),
@@ -288,7 +288,7 @@ impl FleetState {
                     ..ClusterReport::default()
                 };
                 let received = Received::restored(id.clone(), before, facts, heard);
-                Source { name: source, tells: Tells::ALL, received, is_open: false }
+                Source { name: source.into(), tells: Tells::ALL, received, is_open: false }
             };
             let sources = epochs.into_keys().map(source).collect();
             self.add(id.clone(), sources);

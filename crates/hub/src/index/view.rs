@@ -16,6 +16,7 @@ use super::classes::CountedClass;
 use super::pair::{Axes, JudgedPair, Pair, PairClass, Place};
 use super::published::{PublishedCluster, PublishedFleet, PublishedSource};
 use crate::clock::HubTime;
+use crate::fleet::told_source;
 
 /// A published fleet at one moment of the hub's clock, with the freshness of each source at it.
 #[derive(Debug, Clone)]
@@ -560,7 +561,11 @@ impl FleetView {
     /// Makes the row of the cluster that `source` speaks for, whose apps are `apps`.
     fn row_of_cluster(&self, source: SpeakingSource<'_>, apps: &[AppRow]) -> ClusterRow {
         let apps: Vec<&AppRow> = apps.iter().collect();
-        ClusterRow::new(&source.told.facts, &apps, source.told.errors.len(), self.freshness(source))
+        let PublishedSource { name, facts, errors, .. } = source.told;
+        ClusterRow {
+            source: told_source(name),
+            ..ClusterRow::new(facts, &apps, errors.len(), self.freshness(source))
+        }
     }
 
     /// Returns the clusters whose names `is_wanted` returns true for, with their apps, sorted by

@@ -519,6 +519,7 @@ const SPARE_OF_CLUSTERS: &[&str] = &[
     "VERSION",
     "LIVE SINCE",
     "NOT LIVE",
+    "SOURCE",
 ];
 const SPARE_OF_RESOURCES: &[&str] = &["RULE", "GROUP", "SYNC", "DELIVERY", "APP", "SINCE"];
 

@@ -146,6 +146,7 @@ impl ListRow for ClusterRow {
             ("OBSERVED", Cell::new(observed.as_deref().unwrap_or(self.freshness.state.as_str()))),
             ("MESSAGE", Cell::new(text::revision(&self.message))),
         ]);
+        row.extend(self.source.as_deref().map(|source| ("SOURCE", Cell::new(source))));
         let Some(reading) = &self.reading else { return row };
         let number = |number: Option<u64>, text: fn(u64) -> String| number.map(text).unwrap_or_default();
         let round_trip = reading.round_trip_micros as f64 / 1000.0;
@@ -307,9 +308,10 @@ fn cluster_style(cluster: &ClusterRow) -> Style {
     if status == Status::Current && cluster.problems > 0 { style(Status::Failed) } else { style(status) }
 }
 
-/// Columns about the reading of a live cluster; they are empty for dumps.
-pub(super) const OF_READING: [&str; 6] =
-    ["READ", "ROUND TRIP", "REQUESTS", "RECEIVED", "LIVE SINCE", "NOT LIVE"];
+/// Columns about how a cluster is known, which are shown if a row has them: by which source at a hub, and the reading of a
+/// live cluster.
+pub(super) const OF_READING: [&str; 7] =
+    ["SOURCE", "READ", "ROUND TRIP", "REQUESTS", "RECEIVED", "LIVE SINCE", "NOT LIVE"];
 
 pub(super) fn cluster_columns(wide: bool) -> Vec<&'static str> {
     if wide {

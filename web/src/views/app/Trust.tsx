@@ -13,7 +13,7 @@ export default function Trust(props: { app: AppRef }) {
   const [answer, again] = createAnswer(
     () => fullName(props.app),
     async (name, signal) => {
-      const data = await hub.trust({ view: "trust", name, perCluster: true, contexts: false, categories: [], apps: { clusters: [props.app.cluster], namespace: null } }, signal);
+      const data = await hub.trust({ view: "trust", name, perCluster: true, contexts: true, categories: [], apps: { clusters: [props.app.cluster], namespace: null } }, signal);
       return { items: data.items.map((one) => ({ ...one, id: `${one.reason}/${one.scope}` })), checked: data.checked[0] };
     },
     { every: 10_000 },

@@ -22,7 +22,7 @@ export default function Why(props: { name: string; cluster: string }) {
   const [answer, again] = createAnswer(
     () => props.name,
     async (name, signal) => {
-      const data = await hub.explain({ view: "explain", names: [name], clusters: [props.cluster], namespace: null, contexts: false, logs: false, perCluster: true }, signal);
+      const data = await hub.explain({ view: "explain", names: [name], clusters: [props.cluster], namespace: null, contexts: true, logs: false, perCluster: true }, signal);
       return { explanation: data.items[0]?.explanation, differences: data.items[0]?.differences, errors: data.errors ?? [] };
     },
     { every: 5000 },

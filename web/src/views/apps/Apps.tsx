@@ -56,6 +56,7 @@ export function Apps() {
     if (!summary.data) return "Apps";
     const isFiltered = Object.keys(filters()).length > 0;
     const of = isFiltered && whole !== undefined ? `${number(shown())} of ${count(whole, "app")} ${shown() === 1 ? "matches" : "match"}` : count(shown(), "app");
+    if (isFiltered && shown() === 0 && summary.data.state === "complete") return `No app matches, of ${number(whole ?? 0)}.`;
     const where = isFiltered ? "" : ` in ${count(summary.data.clusters, "cluster")}`;
     return `${of}${where}; ${bad() ? `${number(bad())} ${bad() === 1 ? "has a problem" : "have problems"}` : summary.data.state === "complete" ? "none has a problem" : "no problem is known yet"}${hubAway() ? ", as last known" : ""}.`;
   };

@@ -14,10 +14,14 @@ const filterWord = (status: Status) => (status === "Current" ? "Ready" : status)
 export function FleetCounts(props: { scope: string[] }) {
   const [answer] = createAnswer(
     () => ({ cluster: props.scope, "group-by": "status", limit: 20 }),
-    (key, signal) => hub.groups(key, signal),
+    async (key, signal) => {
+      const data = await hub.groups(key, signal);
+      // A row is that of its status, wherever this stands in the next answer.
+      return { ...data, items: data.items.map((row) => ({ ...row, id: row.group })) };
+    },
     { every: 1000 },
   );
-  const rows = () => STATUSES.map((status) => answer.data?.items.find((one) => one.group === status)).filter((one): one is AppGroup => !!one);
+  const rows = () => STATUSES.map((status) => answer.data?.items.find((one) => one.group === status)).filter((one) => one !== undefined);
   const sums = () => rows().reduce((sum, row) => ({ ...sum, [row.group]: row.apps }), { Current: 0, InProgress: 0, Failed: 0, Terminating: 0, NotFound: 0, Unknown: 0 });
   const total = () => rows().reduce((sum, row) => sum + row.apps, 0);
   const live = (row: AppGroup) => row.apps - row.stale - row.lost;

@@ -44,6 +44,7 @@ export function ClusterDrawer(props: { name: string }) {
                 <section class="block">
                   <h3>How it is read</h3>
                   <dl class="facts">
+                    <Show when={row().source}>{(source) => <Fact name="Known by" value={source() === "agent" ? "its agent" : `metrics (${source()})`} />}</Show>
                     <Fact name="Version" value={row().version} />
                     <Fact name="Identity" value={row().id} isMono />
                     <Show when={row().aliases?.length}><Fact name="Also called" value={row().aliases?.join(", ")} /></Show>

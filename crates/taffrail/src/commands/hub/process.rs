@@ -14,7 +14,7 @@ use taffrail_hub::agents::Agents;
 use taffrail_hub::http::{Access, HubApi, Limits, Tls, serve};
 use taffrail_hub::store::sqlite::SqliteStore;
 use taffrail_hub::store::{Store, Token};
-use taffrail_hub::{Ask, FleetIndex, HubClock, HubTime, Tells};
+use taffrail_hub::{Ask, FleetIndex, HubClock, HubTime, OBSERVER, Tells};
 use taffrail_observe::{FleetMembers, FleetWatcher, FoundClusters, Reporter, WatchRequest};
 use taffrail_status::assess::Budgets;
 use tokio::net::TcpListener;
@@ -28,9 +28,6 @@ use crate::cli::SourceArguments;
 use crate::command_error::CommandError;
 use crate::rule_source::RuleSource;
 use crate::source::watch_request;
-
-/// The name of the source that follows clusters in the hub's own process.
-const OBSERVER: &str = "observer";
 
 /// Maximum number of messages that wait between the observer and the hub, in each direction. A change for which there
 /// is no room is reported later, in the state that it has then.
