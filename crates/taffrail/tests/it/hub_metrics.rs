@@ -116,11 +116,14 @@ fn hub_of_two_apps() -> (Hub, TempDir) {
     (hub, folder)
 }
 
-/// Returns the answer of `get apps -o json` about the app of Flux.
-pub(super) fn flux_app() -> Value {
+/// Returns the answers of `get apps -o json` and `get clusters -o json` about the cluster with the app of Flux.
+pub(super) fn of_flux() -> [Value; 2] {
     let (hub, _folder) = hub_of_two_apps();
-    let shown = table(&hub, &["get", "apps", "-o", "json", "--cluster", "us"], "main@sha1");
-    serde_json::from_str(&shown).unwrap()
+    let list = |what, until| {
+        let shown = table(&hub, &["get", what, "-o", "json", "--cluster", "us"], until);
+        serde_json::from_str(&shown).unwrap()
+    };
+    [list("apps", "main@sha1"), list("clusters", "prometheus/prom")]
 }
 
 #[test]
@@ -130,13 +133,15 @@ fn hub_shows_the_apps_that_metrics_tell_of() {
     assert_shown(
         &shown,
         str![[r#"
-CLUSTER   NAMESPACE     NAME   DELIVERY   STATUS                      SINCE   SYNC     APPLIED              MESSAGE
-eu        argocd        shop   argo       Ready                       -       Synced   -
-us        flux-system   apps   ks         Ready, objects unobserved   -       Synced   main@sha1:01234567
+CLUSTER   NAMESPACE     NAME   DELIVERY   STATUS    SINCE   SYNC     APPLIED              MESSAGE
+eu        argocd        shop   argo       Ready     -       Synced   -
+us        flux-system   apps   ks         Unknown   -       Synced   main@sha1:01234567   gotk_resource_info: the declaring object is ready, and the objects are not observed
 
 "#]],
     );
-    let unobserved = &flux_app()["items"][0]["unobserved"];
+    let [apps, clusters] = of_flux();
+    assert_eq!(clusters["items"][0]["source"], "prometheus/prom");
+    let unobserved = &apps["items"][0]["unobserved"];
     assert_eq!(*unobserved, json!(["health", "objects", "revisions", "source", "message"]));
 }
 

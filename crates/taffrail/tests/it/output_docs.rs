@@ -327,9 +327,11 @@ status: {observedGeneration: 1}
         let kind = line["kind"].as_str().unwrap().to_owned();
         page.compare(&kind, &line, &kind, &mut met);
     }
-    let told = super::hub_metrics::flux_app();
-    schemas.check(&told);
-    page.compare("AppList", &told, "AppList", &mut met);
+    let [apps, clusters] = super::hub_metrics::of_flux();
+    for (kind, told) in [("AppList", apps), ("ClusterList", clusters)] {
+        schemas.check(&told);
+        page.compare(kind, &told, kind, &mut met);
+    }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.yaml");
     fs::write(&file, "timeout: 3s\n").unwrap();
