@@ -81,11 +81,11 @@ pub(crate) struct TlsFiles {
 pub enum Family {
     /// The metrics of another hub of Taffrail.
     Taffrail,
-    /// Those of Argo CD's application controller.
+    /// The metrics of Argo CD's application controller.
     ArgoCd,
-    /// Those of Flux, by its controllers or by kube-state-metrics.
+    /// The metrics of Flux, by its controllers or by kube-state-metrics.
     Flux,
-    /// Those of Config Sync.
+    /// The metrics of Config Sync.
     ConfigSync,
     /// Custom resource state of kube-state-metrics.
     KubeStateMetrics,
@@ -192,7 +192,7 @@ pub enum ConfigError {
         line: u64,
         /// The error, with the value.
         message: String,
-        /// What to write instead.
+        /// The right form, for the user.
         hint: String,
     },
 }

@@ -14,7 +14,7 @@ use taffrail_api::report::{LIVE, LOST, MAX_WINDOW, NotLive};
 use taffrail_api::{AppName, ErrorRow};
 use taffrail_apps::{ClusterId, FreshnessState, SyncState};
 
-use crate::families::{AppPlace, CountedSyncs, Fact, Scope};
+use crate::families::{AppPlace, CountedSyncs, Fact, FactName, NamedFacts, Scope};
 use crate::sample::Target;
 
 /// The beginning of the identity of a cluster that only metrics tell of; its name follows.
@@ -47,7 +47,7 @@ const MAX_LAG: f64 = 1.0;
 /// from there.
 const STEADY: u8 = 8;
 
-/// What is known of the clusters that one server tells of.
+/// The clusters that one server tells of, and what is known of them.
 #[derive(Debug, Default)]
 pub(crate) struct MetricsFleet {
     pub(super) clusters: BTreeMap<Box<str>, MetricsCluster>,
@@ -73,8 +73,8 @@ pub(super) struct MetricsCluster {
 
 #[derive(Debug, Default)]
 pub(super) struct MetricsApp {
-    /// The facts, by the metric that tells them.
-    pub(super) facts: Vec<(Arc<str>, HeldFact)>,
+    /// The facts, by the metric and the job that tell them.
+    pub(super) facts: Vec<(Arc<FactName>, HeldFact)>,
     /// The moment since which the app is out of sync.
     pub(super) unsynced: Option<Duration>,
 }
@@ -146,7 +146,7 @@ pub(crate) struct ServerRead {
     pub(crate) asked: Duration,
     /// The newest sample of `up` of each target: its time, and whether the target is up; `None` if that was not answered.
     pub(crate) up: Option<Vec<(Target, f64, bool)>>,
-    pub(crate) facts: HashMap<AppPlace, BTreeMap<Arc<str>, Fact>>,
+    pub(crate) facts: HashMap<AppPlace, NamedFacts>,
     pub(crate) clusters: HashMap<Box<str>, f64>,
     /// The scopes of which every answer is whole.
     pub(crate) whole: HashSet<Scope>,
@@ -180,7 +180,7 @@ impl MetricsFleet {
         }
         self.partial.retain(|scope, _| !whole.contains(scope));
         self.is_full = false;
-        let mut told: HashSet<(AppPlace, Arc<str>)> = HashSet::new();
+        let mut told: HashSet<(AppPlace, Arc<FactName>)> = HashSet::new();
         for ((cluster, app), facts) in facts {
             let Some(held) = self.cluster(&cluster) else { continue };
             let is_new = !held.apps.contains_key(&app);
@@ -193,9 +193,9 @@ impl MetricsFleet {
             let newest = facts.values().map(|fact| fact.at).fold(held.newest, f64::max);
             held.newest = newest;
             let entry = held.apps.entry(app.clone()).or_default();
-            for (metric, fact) in facts {
-                entry.set(Arc::clone(&metric), fact);
-                told.insert(((cluster.clone(), app.clone()), metric));
+            for (name, fact) in facts {
+                entry.set(Arc::clone(&name), fact);
+                told.insert(((cluster.clone(), app.clone()), name));
             }
         }
         for (cluster, at) in clusters {
@@ -241,13 +241,13 @@ impl MetricsFleet {
     }
 
     /// Drops facts that a target which is up has not told for [`KEPT`].
-    fn forget(&mut self, told: &HashSet<(AppPlace, Arc<str>)>, whole: &HashSet<Scope>, now: Duration) {
+    fn forget(&mut self, told: &HashSet<(AppPlace, Arc<FactName>)>, whole: &HashSet<Scope>, now: Duration) {
         let targets = &self.targets;
         for (cluster, held) in &mut self.clusters {
             for (app, held) in &mut held.apps {
-                held.facts.retain_mut(|(metric, held)| {
+                held.facts.retain_mut(|(name, held)| {
                     let is_up = targets.get(&held.fact.target).is_none_or(|target| !target.is_down);
-                    let is_told = told.contains(&((cluster.clone(), app.clone()), Arc::clone(metric)));
+                    let is_told = told.contains(&((cluster.clone(), app.clone()), Arc::clone(name)));
                     if is_told || !is_up || !whole.contains(&held.fact.scope) {
                         held.absent = held.absent.filter(|_| !is_told);
                         return true;
@@ -312,8 +312,8 @@ impl MetricsFleet {
 }
 
 impl MetricsApp {
-    fn set(&mut self, metric: Arc<str>, fact: Fact) {
-        match self.facts.iter_mut().find(|(held, _)| *held == metric) {
+    fn set(&mut self, name: Arc<FactName>, fact: Fact) {
+        match self.facts.iter_mut().find(|(held, _)| *held == name) {
             // An answer from a cache, or of a replica that lags behind, is older than what is known.
             Some((_, held)) if held.fact.at > fact.at => {}
             Some((_, held)) => {
@@ -324,7 +324,7 @@ impl MetricsApp {
             }
             None => {
                 let is_last_sync_failed = fact.told.syncs.and_then(|new| last_sync(None, new, None));
-                self.facts.push((metric, HeldFact { fact, is_last_sync_failed, absent: None }));
+                self.facts.push((name, HeldFact { fact, is_last_sync_failed, absent: None }));
             }
         }
     }
@@ -396,7 +396,7 @@ impl ScopeFailure {
     }
 }
 
-/// What the reports of a server's clusters tell of the server, beside the apps.
+/// The facts about a server that the reports of its clusters tell beside the apps.
 #[derive(Debug, Default)]
 pub(crate) struct ServerFacts {
     /// The name of the server.

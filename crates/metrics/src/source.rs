@@ -47,7 +47,7 @@ pub enum MetricsEvent {
         scope: Option<String>,
         /// The reason.
         message: String,
-        /// What to do, if that is known.
+        /// The next step for the user, if one is known.
         hint: Option<&'static str>,
     },
     /// All that the server is read for is read again.
@@ -137,7 +137,7 @@ impl MetricsSource {
     }
 }
 
-/// What is known of the clusters of a server, and the streams in which that is reported. Reads no clock.
+/// The clusters of a server as far as they are known, and the streams in which that is reported. Reads no clock.
 ///
 /// Moments are durations since some start, by a clock that runs on while the machine sleeps.
 pub struct MetricsReports {

@@ -14,7 +14,7 @@ impl Agents {
     /// Enrols an agent, and returns its certificate.
     ///
     /// # Errors
-    /// Those that the protocol documents for `Enrol`.
+    /// The errors that the protocol documents for `Enrol`.
     pub(super) async fn enrol(&self, request: EnrolRequest) -> Result<EnrolReply, Status> {
         let EnrolRequest { token, public_key, cluster, name, version, proof } = request;
         let key = AgentKey::read(&public_key).ok_or_else(|| {

@@ -234,9 +234,7 @@ impl AnswerLines {
         checked(&self.name, &line)?;
         serde_json::from_slice(&line).map(Some).map_err(|error| wrong(&self.name, error))
     }
-}
 
-impl AnswerLines {
     /// Waits for the next event of logs, as [`next`](AnswerLines::next) does.
     ///
     /// # Errors
@@ -376,7 +374,7 @@ impl Agents {
     /// Has the agent of the cluster that is listed as `name` list the actions of an object.
     ///
     /// # Errors
-    /// As for [`ask`](Agents::ask).
+    /// The errors of [`ask`](Agents::ask).
     pub async fn actions(
         &self,
         name: &str,
@@ -391,7 +389,7 @@ impl Agents {
     /// `planned_at`, or the present one.
     ///
     /// # Errors
-    /// As for [`ask`](Agents::ask), and if the agent runs no operations, or speaks of another cluster's apps.
+    /// The errors of [`ask`](Agents::ask), and one if the agent runs no operations, or speaks of another cluster's apps.
     pub async fn plan(
         &self,
         name: &str,
@@ -444,7 +442,7 @@ impl Agents {
     /// Has the agent of the cluster that is listed as `name` look for what writes left.
     ///
     /// # Errors
-    /// As for [`ask`](Agents::ask).
+    /// The errors of [`ask`](Agents::ask).
     pub async fn trace(
         &self,
         name: &str,
@@ -462,7 +460,7 @@ impl Agents {
     /// Has the agent of the cluster that is listed as `name` read or follow logs, within `bounds`.
     ///
     /// # Errors
-    /// As for [`ask`](Agents::ask).
+    /// The errors of [`ask`](Agents::ask).
     pub async fn logs(
         self: &Arc<Self>,
         name: &str,
@@ -497,7 +495,8 @@ const MAX_EVENTS: usize = 10_000;
 /// The events of followed logs that wait to be taken.
 #[derive(Default)]
 struct Untaken {
-    events: VecDeque<LogEvent>,
+    /// Each with the memory that it takes, in bytes.
+    events: VecDeque<(LogEvent, usize)>,
     bytes: usize,
     /// The numbers of lines that were dropped, by log.
     dropped: HashMap<usize, u64>,
@@ -515,12 +514,13 @@ impl Untaken {
 
     /// Adds an event, and drops the oldest lines beyond the bounds; returns false if there are too many other events.
     fn push(&mut self, event: LogEvent) -> bool {
-        self.bytes += Untaken::cost(&event);
-        self.events.push_back(event);
+        let cost = Untaken::cost(&event);
+        self.bytes += cost;
+        self.events.push_back((event, cost));
         while self.bytes > MAX_FOLLOWED || self.events.len() > MAX_EVENTS {
-            let oldest = self.events.iter().position(|event| matches!(event, LogEvent::Lines { .. }));
-            let Some(oldest) = oldest.and_then(|at| self.events.remove(at)) else { return false };
-            self.bytes -= Untaken::cost(&oldest);
+            let oldest = self.events.iter().position(|(event, _)| matches!(event, LogEvent::Lines { .. }));
+            let Some((oldest, cost)) = oldest.and_then(|at| self.events.remove(at)) else { return false };
+            self.bytes -= cost;
             if let LogEvent::Lines { log, left_out, lines } = oldest {
                 *self.dropped.entry(log).or_default() += left_out + lines.len() as u64;
             }
@@ -530,8 +530,8 @@ impl Untaken {
 
     /// Returns the next event. The first lines after dropped ones tell how many these were.
     fn pop(&mut self) -> Option<LogEvent> {
-        let mut event = self.events.pop_front()?;
-        self.bytes -= Untaken::cost(&event);
+        let (mut event, cost) = self.events.pop_front()?;
+        self.bytes -= cost;
         if let LogEvent::Lines { log, left_out, .. } = &mut event {
             *left_out += self.dropped.remove(log).unwrap_or_default();
         }

@@ -11,7 +11,7 @@ mod flux;
 mod mapped;
 mod taffrail;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
@@ -162,15 +162,7 @@ pub(crate) fn kept_labels(config: &ServerConfig) -> KeptLabels {
         "url",
         "autosync_enabled",
     ];
-    const RENAMED: [&str; 6] = [
-        "exported_namespace",
-        "exported_name",
-        "exported_kind",
-        "exported_cluster",
-        "exported_component",
-        "exported_status",
-    ];
-    let mut names: Vec<&str> = KNOWN.into_iter().chain(RENAMED).collect();
+    let mut names: Vec<&str> = KNOWN.to_vec();
     names.extend(["cluster", &config.cluster_label]);
     for mapping in &config.mappings {
         let labels = &mapping.labels;
@@ -241,7 +233,7 @@ pub(crate) fn sync_rank(state: SyncState) -> u8 {
 /// A cluster label and an app, as series name them.
 pub(crate) type AppPlace = (Box<str>, AppName);
 
-/// What the samples of one metric tell of one app.
+/// A fact that the samples of one metric tell of one app.
 #[derive(Debug, Clone)]
 pub(crate) struct Fact {
     /// The time of the sample, in seconds by the server's clock.
@@ -255,6 +247,17 @@ pub(crate) struct Fact {
     pub(crate) told: Told,
 }
 
+/// The metric and the job that tell a fact. Only the series of one job can be the same series twice: another job may be
+/// somebody else's.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct FactName {
+    pub(crate) metric: Box<str>,
+    job: Box<str>,
+}
+
+/// The facts about one app.
+pub(crate) type NamedFacts = BTreeMap<Arc<FactName>, Fact>;
+
 /// The facts that one read of a server tells.
 pub(crate) struct Telling<'t> {
     pub(crate) config: &'t ServerConfig,
@@ -264,13 +267,12 @@ pub(crate) struct Telling<'t> {
     is_whole: bool,
     scope: Scope,
     mapping: usize,
-    /// The facts of each app, by the metric that tells them.
-    pub(crate) facts: HashMap<AppPlace, BTreeMap<Arc<str>, Fact>>,
+    pub(crate) facts: HashMap<AppPlace, NamedFacts>,
     /// Clusters that samples name without an app, with the time of the newest of these.
     pub(crate) clusters: HashMap<Box<str>, f64>,
     /// The number of series that cannot be used, by the cluster, if it is known, and the reason.
     pub(crate) refused: BTreeMap<(Option<Box<str>>, &'static str), usize>,
-    names: HashMap<String, Arc<str>>,
+    names: HashSet<Arc<FactName>>,
 }
 
 /// The maximum number of pairs of cluster and reason for which unusable series are counted apart.
@@ -297,7 +299,7 @@ impl<'t> Telling<'t> {
             facts: HashMap::new(),
             clusters: HashMap::new(),
             refused: BTreeMap::new(),
-            names: HashMap::new(),
+            names: HashSet::new(),
         }
     }
 
@@ -361,13 +363,12 @@ impl<'t> Telling<'t> {
         target: Target,
         told: Told,
     ) -> Option<&mut Fact> {
-        // Only the series of one job can be the same series twice; what another one tells may be another's word.
-        let key = fact_name(metric, &target.job);
-        let name = match self.names.get(&key) {
+        let name = FactName { metric: metric.into(), job: target.job.clone() };
+        let name = match self.names.get(&name) {
             Some(name) => Arc::clone(name),
             None => {
-                let name: Arc<str> = key.as_str().into();
-                self.names.insert(key, Arc::clone(&name));
+                let name = Arc::new(name);
+                self.names.insert(Arc::clone(&name));
                 name
             }
         };
@@ -405,19 +406,6 @@ impl<'t> Telling<'t> {
         };
         groups.into_values().filter_map(state).collect()
     }
-}
-
-/// The sign between the metric and the job in the name of a fact; neither has it.
-const OF_JOB: char = '\n';
-
-/// Returns the name of the fact that a metric of this job tells.
-fn fact_name(metric: &str, job: &str) -> String {
-    format!("{metric}{OF_JOB}{job}")
-}
-
-/// Returns the metric that tells the fact of this name.
-pub(crate) fn metric_of(fact: &str) -> &str {
-    fact.split_once(OF_JOB).map_or(fact, |(metric, _)| metric)
 }
 
 /// Returns true if a text can be the name of a cluster or of an object: neither empty nor too long, and without control

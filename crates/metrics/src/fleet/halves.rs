@@ -18,20 +18,12 @@ use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
 use super::{HeldFact, MetricsApp, MetricsFleet, ServerFacts, identity, is_metrics_id};
-use crate::families::{is_of_one_app, metric_of, sync_rank};
+use crate::families::{is_of_one_app, sync_rank};
 
 /// The time for which an app may be out of sync before that is a problem.
 const MAX_UNSYNCED: Duration = Duration::from_secs(600);
 
-/// The parts that a declared half can tell, and those that an observed half can.
-const DECLARED: [RowPart; 6] = [
-    RowPart::Sync,
-    RowPart::Revisions,
-    RowPart::Applied,
-    RowPart::Suspended,
-    RowPart::Source,
-    RowPart::Message,
-];
+/// The parts that an observed half can tell; a declared half can tell all others.
 const OBSERVED: [RowPart; 2] = [RowPart::Health, RowPart::Objects];
 
 /// A fact with its metric and its freshness at one moment.
@@ -185,11 +177,8 @@ impl MetricsFleet {
         ids: &'i BTreeMap<Box<str>, ClusterId>,
         now: Duration,
     ) -> (Option<&'i ClusterId>, DeclaredHalf, Option<ObservedHalf>) {
-        let mut facts: Vec<FreshFact<'_>> = held
-            .facts
-            .iter()
-            .map(|(fact, it)| (metric_of(fact), it, self.freshness(&it.fact, now)))
-            .collect();
+        let mut facts: Vec<FreshFact<'_>> =
+            held.facts.iter().map(|(name, it)| (&*name.metric, it, self.freshness(&it.fact, now))).collect();
         // The freshest first.
         facts.sort_by(|(one_name, one, one_fresh), (name, other, fresh)| {
             let by_state = one_fresh.state.cmp(&fresh.state);
@@ -280,7 +269,8 @@ fn declared(
     unsynced: Option<Duration>,
     now: Duration,
 ) -> (DeclaredHalf, bool) {
-    let mut unobserved: Unobserved = DECLARED.into_iter().collect::<Unobserved>().union(unseen);
+    let declared = RowPart::ALL.into_iter().filter(|part| !OBSERVED.contains(part));
+    let mut unobserved = declared.collect::<Unobserved>().union(unseen);
     let syncs = best(facts, |held| held.fact.told.sync);
     // A suspension tells nothing of the sync before.
     let suspension = best(facts, |held| held.fact.told.suspended);

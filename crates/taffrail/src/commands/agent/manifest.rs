@@ -28,6 +28,9 @@ use crate::source::{look, members};
 /// The name of all objects of the manifest, and the first part of the names of some.
 const NAME: &str = "taffrail-agent";
 
+/// The name of the Secret with the enrolment token.
+const TOKEN_SECRET: &str = "taffrail-agent-token";
+
 /// The folder in the container at which the Secret with the enrolment token is mounted.
 const TOKEN_FOLDER: &str = "/var/run/taffrail/token";
 
@@ -145,11 +148,11 @@ fn tell_concerned(source: SourceArguments, console: &Console) -> Result<(), Comm
 struct Concerned {
     /// All apps.
     apps: usize,
-    /// Those that are, or are delivered as, a release of Helm.
+    /// The apps that are, or are delivered as, a release of Helm.
     releases: usize,
-    /// Those of Argo CD whose objects are in another cluster.
+    /// The apps of Argo CD whose objects are in another cluster.
     elsewhere: usize,
-    /// The others that declare a Secret.
+    /// The other apps that declare a Secret.
     declaring: usize,
 }
 
@@ -229,7 +232,7 @@ impl Manifest<'_> {
         ];
         if let Some(token) = &self.token {
             let mut secret = with(own("Secret", "v1"), "stringData", json!({ "token": token.to_string() }));
-            secret["metadata"]["name"] = json!(token_secret());
+            secret["metadata"]["name"] = json!(TOKEN_SECRET);
             all.push(secret);
         }
         all.extend(
@@ -281,15 +284,11 @@ impl Manifest<'_> {
                     },
                     "containers": [container],
                     // An agent that has enrolled goes on when the token is gone.
-                    "volumes": [{ "name": "token", "secret": { "secretName": token_secret(), "optional": true } }],
+                    "volumes": [{ "name": "token", "secret": { "secretName": TOKEN_SECRET, "optional": true } }],
                 },
             },
         })
     }
-}
-
-fn token_secret() -> String {
-    format!("{NAME}-token")
 }
 
 fn labels() -> Value {

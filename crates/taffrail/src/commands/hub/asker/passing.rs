@@ -32,18 +32,9 @@ impl Asker {
         question: &ViewQuestion,
         deadline: Deadline,
     ) -> Result<Option<ViewAnswer>, AskError> {
-        let Some(reported) = self.reported() else { return Ok(None) };
-        let view = view.clone();
-        let names = self.ask_followed(move |fleet| {
-            let names = reported.only(&view, &WholeFleet { followed: fleet, reported: &reported });
-            let by_metrics = names.iter().find(|name| reported.is_of_metrics(name)).cloned();
-            (names, by_metrics)
-        });
-        let (names, by_metrics) = names.await?;
-        if let Some(name) = by_metrics {
-            return Err(only_metrics(&name));
-        }
-        match (&*names, &self.agents) {
+        let named = |view: &V, fleet: &WholeFleet<'_>| fleet.reported.only(view, fleet);
+        let Concerned { of_agents, .. } = self.concerned(view.clone(), named).await?;
+        match (&*of_agents, &self.agents) {
             ([], _) | (_, None) => Ok(None),
             ([name], Some(agents)) => {
                 let patience = deadline.0.saturating_duration_since(Instant::now());
@@ -63,18 +54,8 @@ impl Asker {
         question: Q,
         names: fn(&Q, &WholeFleet<'_>) -> BTreeSet<String>,
     ) -> Result<Option<(Arc<Agents>, String)>, AskError> {
-        let (Some(agents), Some(reported)) = (&self.agents, self.reported()) else { return Ok(None) };
-        let found = self.ask_followed(move |fleet| {
-            let names = names(&question, &WholeFleet { followed: fleet, reported: &reported });
-            let by_metrics = names.iter().find(|name| reported.is_of_metrics(name)).cloned();
-            let (of_agents, others): (Vec<_>, Vec<_>) =
-                names.into_iter().partition(|name| reported.has(name));
-            (by_metrics, of_agents, others)
-        });
-        let (by_metrics, of_agents, others) = found.await?;
-        if let Some(name) = by_metrics {
-            return Err(only_metrics(&name));
-        }
+        let Some(agents) = &self.agents else { return Ok(None) };
+        let Concerned { of_agents, others } = self.concerned(question, names).await?;
         match (of_agents, others) {
             (of_agents, _) if of_agents.is_empty() => Ok(None),
             (mut of_agents, others) if of_agents.len() == 1 && others.is_empty() => {
@@ -90,6 +71,28 @@ impl Asker {
         }
     }
 
+    /// Divides the clusters of a question, which `names` returns, by who reads them; all are empty if no cluster is reported.
+    ///
+    /// # Errors
+    /// If only metrics tell of one of them.
+    async fn concerned<Q: Send + 'static>(
+        &self,
+        question: Q,
+        names: fn(&Q, &WholeFleet<'_>) -> BTreeSet<String>,
+    ) -> Result<Concerned, AskError> {
+        let Some(reported) = self.reported() else { return Ok(Concerned::default()) };
+        let divided = self.ask_followed(move |fleet| {
+            let names = names(&question, &WholeFleet { followed: fleet, reported: &reported });
+            let (of_agents, others): (Vec<String>, Vec<String>) =
+                names.into_iter().partition(|name| reported.has(name));
+            match of_agents.iter().find(|name| reported.is_of_metrics(name)) {
+                Some(name) => Err(only_metrics(name)),
+                None => Ok(Concerned { of_agents, others }),
+            }
+        });
+        divided.await?
+    }
+
     /// Returns the agents, and the name of the one cluster of these writes, if an agent reports it.
     pub(super) fn tracing_agents(&self, writes: &[UncertainWrite]) -> Option<(Arc<Agents>, String)> {
         let agents = self.agents.as_ref()?;
@@ -98,6 +101,15 @@ impl Asker {
         let is_one = writes.iter().all(|write| write.cluster == *name);
         (is_one && !is_followed).then(|| (Arc::clone(agents), name.clone()))
     }
+}
+
+/// The clusters of a question.
+#[derive(Default)]
+struct Concerned {
+    /// The names of those that agents report.
+    of_agents: Vec<String>,
+    /// The names of the others.
+    others: Vec<String>,
 }
 
 /// Returns the error for a question that needs objects of the cluster `name`, of which metrics alone tell.

@@ -66,7 +66,7 @@ impl ReportedClusters {
 
     /// Returns the names of the clusters that the question `view` is about, if agents report all of them; empty if the
     /// question is about others, too, names none, or has no answer.
-    pub(super) fn only(&self, view: &impl View, fleet: &WholeFleet<'_>) -> Vec<String> {
+    pub(super) fn only(&self, view: &impl View, fleet: &WholeFleet<'_>) -> BTreeSet<String> {
         let named: BTreeSet<String> =
             view.clone().clusters_mut().into_iter().map(|name| name.clone()).collect();
         let names = match named.is_empty() {
@@ -77,8 +77,8 @@ impl ReportedClusters {
             },
         };
         match names.iter().all(|name| self.clusters.contains_key(name)) {
-            true => names.into_iter().collect(),
-            false => Vec::new(),
+            true => names,
+            false => BTreeSet::new(),
         }
     }
 
