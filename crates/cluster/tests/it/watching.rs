@@ -328,7 +328,7 @@ async fn scope_is_listed_again_where_its_watches_stay_silent() {
         let fleet = Fleet::builder().bookmark_every(bookmark_every).start().await.unwrap();
         let cluster = shop(&fleet, 2).await;
         let mut settings = settings(ListStrategy::Pages);
-        settings.silence = Duration::from_millis(400);
+        settings.silence = Duration::from_secs(1);
         let mut reader = Reader::start(&cluster, settings).await;
         let id = reader.watcher.follow(in_shop());
         reader.until("live", |known| known.states.get(&id) == Some(&WatchState::Live)).await;

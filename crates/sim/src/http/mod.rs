@@ -102,9 +102,11 @@ async fn connection(inner: Arc<Inner>, stream: TcpStream) {
         // A client that disconnects is not an error of the server.
         let _ = builder.serve_connection(TokioIo::new(stream), service).await;
     };
+    // First the cut: of what happens after it nothing is sent.
     tokio::select! {
-        () = serving => {}
+        biased;
         _ = cut.changed() => {}
+        () = serving => {}
     }
 }
 
