@@ -32,14 +32,20 @@ pub struct Tells {
     /// True if the source leaves parts of its halves unobserved, as metrics do. It then speaks only while no other source is as
     /// live.
     pub is_partial: bool,
+    /// True if the source runs on while the hub is started again, so that the digest of what the hub restores may be
+    /// equal to the source's.
+    pub outlives_hub: bool,
 }
 
 impl Tells {
-    /// Both halves, as an observer reports them.
-    pub const ALL: Tells = Tells { declared: true, observed: true, is_partial: false };
+    /// Both halves, as the observer in the hub's own process reports them.
+    pub const ALL: Tells = Tells { declared: true, observed: true, is_partial: false, outlives_hub: false };
+
+    /// Both halves, as an agent reports them.
+    pub const AGENT: Tells = Tells { outlives_hub: true, ..Tells::ALL };
 
     /// Both halves, without what metrics cannot tell.
-    pub const METRICS: Tells = Tells { declared: true, observed: true, is_partial: true };
+    pub const METRICS: Tells = Tells { is_partial: true, ..Tells::ALL };
 
     fn side(self, side: HalfSide) -> bool {
         match side {
@@ -121,6 +127,7 @@ pub(crate) struct KnownCluster {
 
 /// The consequences of a report, with what the fleet knows of its cluster after it.
 pub(crate) struct Taken<'f> {
+    /// What the report changed. Of a source that ends with the hub nothing counts as renewed.
     pub(crate) consequences: Consequences,
     /// True if the report changed whether the source has told all apps, or how many halves were refused or cut.
     pub(crate) is_extent_changed: bool,
@@ -265,7 +272,10 @@ impl FleetState {
         }
         let extent = |own: &Source| (own.received.is_whole(), own.received.refused(), own.received.cut());
         let before = extent(own);
-        let consequences = own.received.take(report, at)?;
+        let mut consequences = own.received.take(report, at)?;
+        if !own.tells.outlives_hub {
+            consequences.renewed.clear();
+        }
         let is_extent_changed = before != extent(own);
         if known.sources.len() > 1 {
             for app in &consequences.changed {

@@ -37,8 +37,8 @@ pub struct Received {
     /// True from a lost report, a snapshot part out of order, a reopened stream, a restored state or a digest that
     /// differs, until a snapshot of all halves or an equal digest.
     has_gap: bool,
-    /// True from a restored state until a snapshot of all halves: no source knows the fingerprints of restored halves, so
-    /// that a digest says nothing of them.
+    /// True from the restoration of a half without fingerprint until a snapshot of all halves: no digest says anything of
+    /// such a half.
     is_restored: bool,
     /// About how many bytes the halves take, by [`Half::size`], those of a pending snapshot aside.
     bytes: usize,
@@ -75,7 +75,8 @@ pub struct KeptHalf<T> {
     pub body: Arc<T>,
     /// The moment at which the hub received it.
     pub received: Duration,
-    fingerprint: u64,
+    /// The [fingerprint](Half::fingerprint) that the source told with it; 0 if it is not known.
+    pub fingerprint: u64,
 }
 
 /// The facts from which the freshness of a cluster, and of its halves, is computed for any moment.
@@ -166,8 +167,10 @@ impl Vitals {
 enum Insertion {
     /// The half was refused, and counted.
     Refused,
-    /// The half equals the one before.
+    /// The half equals the one before, fingerprint included.
     Equal,
+    /// The half of this app equals the one before, which had another fingerprint.
+    Renewed(AppId),
     /// The half of this app is new or differs from the one before.
     Different(AppId),
 }
@@ -208,6 +211,9 @@ pub struct Consequences {
     /// last part. A half that is not live differs from each earlier one: its age counts from its receipt. An app may
     /// stand twice.
     pub changed: Vec<AppId>,
+    /// The apps of which a half came with the same contents and another fingerprint, as from a source that was started
+    /// again.
+    pub renewed: Vec<AppId>,
     /// The syncs in the declared halves of the report, an entry for each half that has any and was not refused at once.
     /// The syncs of a snapshot come with their part, even if the hub later drops the snapshot or refuses the half.
     pub syncs: Vec<ToldSyncs>,
@@ -289,18 +295,18 @@ impl Received {
         Received {
             is_whole: true,
             has_gap: true,
-            is_restored: true,
             liveness: Liveness::restored(heard),
             facts: Arc::new(facts),
             ..Received::new(cluster, epoch)
         }
     }
 
-    /// Adds a half that an earlier run of the hub received at the moment `received`; refuses and counts it as
-    /// [`Received::take`] does.
-    pub fn restore(&mut self, app: AppId, body: HalfBody, received: Duration) {
-        // No source knows its fingerprint: before a snapshot of all halves no digest is equal.
-        let mut half = Half { app, fingerprint: 0, body };
+    /// Adds a half that an earlier run of the hub received at the moment `received` with this `fingerprint`; refuses and
+    /// counts it as [`Received::take`] does. If the fingerprint is not known, no digest is equal before a snapshot of all
+    /// halves.
+    pub fn restore(&mut self, app: AppId, body: HalfBody, fingerprint: Option<u64>, received: Duration) {
+        self.is_restored |= fingerprint.is_none();
+        let mut half = Half { app, fingerprint: fingerprint.unwrap_or_default(), body };
         take_syncs(&mut half);
         self.insert(half, received);
     }
@@ -376,13 +382,14 @@ impl Received {
                     match self.insert(half, at) {
                         Insertion::Refused => continue,
                         Insertion::Equal => {}
+                        Insertion::Renewed(app) => outcome.renewed.push(app),
                         Insertion::Different(app) => outcome.changed.push(app),
                     }
                     outcome.syncs.extend(syncs);
                 }
             }
             Content::Snapshot { buckets, part, is_last, halves } => {
-                (outcome.changed, outcome.syncs) = self.snapshot(buckets, part, is_last, halves, at);
+                self.snapshot(buckets, part, is_last, halves, at, &mut outcome);
             }
             Content::Cluster { mut facts, mut errors } => {
                 errors.truncate(MAX_ERRORS);
@@ -406,8 +413,8 @@ impl Received {
         outcome
     }
 
-    /// Applies part number `part` of a snapshot of `buckets`. Returns the apps whose halves it changed if it is the last
-    /// part, else none; and the syncs in this part. A part out of order, or of other buckets, drops the
+    /// Applies part number `part` of a snapshot of `buckets`. Adds to `outcome` the apps whose halves it changed or
+    /// renewed if it is the last part, and the syncs in this part. A part out of order, or of other buckets, drops the
     /// snapshot; further parts of it are ignored.
     fn snapshot(
         &mut self,
@@ -416,17 +423,17 @@ impl Received {
         is_last: bool,
         halves: Vec<Half>,
         at: Duration,
-    ) -> (Vec<AppId>, Vec<ToldSyncs>) {
-        let mut syncs = Vec::new();
+        outcome: &mut Consequences,
+    ) {
         if part == 0 {
             self.pending =
                 Some(Pending { buckets, next: 0, halves: Vec::new(), bytes: 0, cut: 0, refused: 0 });
         }
-        let Some(pending) = &mut self.pending else { return (Vec::new(), syncs) };
+        let Some(pending) = &mut self.pending else { return };
         if pending.next != part || pending.buckets != buckets {
             self.pending = None;
             self.has_gap = true;
-            return (Vec::new(), syncs);
+            return;
         }
         pending.next += 1;
         for mut half in halves {
@@ -441,32 +448,31 @@ impl Received {
                 continue;
             }
             pending.bytes += half.body.size();
-            syncs.extend(take_syncs(&mut half));
+            outcome.syncs.extend(take_syncs(&mut half));
             pending.halves.push(half);
         }
         if !is_last {
-            return (Vec::new(), syncs);
+            return;
         }
-        let Some(Pending { halves, cut, refused, .. }) = self.pending.take() else {
-            return (Vec::new(), syncs);
-        };
+        let Some(Pending { halves, cut, refused, .. }) = self.pending.take() else { return };
         // Those that go make room for those that come.
         let mut gone = self.in_buckets(buckets);
         let sent: HashSet<(&AppId, HalfSide)> =
             halves.iter().map(|half| (&half.app, half.body.side())).collect();
         gone.retain(|id| !sent.contains(&(&id.app, id.side)));
         gone.iter().for_each(|id| self.remove(id));
-        let mut changed: Vec<AppId> = gone.into_iter().map(|id| id.app).collect();
+        outcome.changed.extend(gone.into_iter().map(|id| id.app));
         (self.refused, self.cut) = (refused, cut);
         for half in halves {
-            if let Insertion::Different(app) = self.insert(half, at) {
-                changed.push(app);
+            match self.insert(half, at) {
+                Insertion::Refused | Insertion::Equal => {}
+                Insertion::Renewed(app) => outcome.renewed.push(app),
+                Insertion::Different(app) => outcome.changed.push(app),
             }
         }
         if buckets == u64::MAX {
             (self.is_whole, self.has_gap, self.is_restored) = (true, false, false);
         }
-        (changed, syncs)
     }
 
     /// Returns the identities of the halves whose fingerprints are in `buckets`, a set of 64 bits.
@@ -534,7 +540,11 @@ impl Received {
             }
         };
         old.into_iter().chain([fingerprint]).for_each(|fingerprint| self.buckets.toggle(fingerprint));
-        if is_equal { Insertion::Equal } else { Insertion::Different(AppId::clone(&app)) }
+        match is_equal {
+            true if old == Some(fingerprint) => Insertion::Equal,
+            true => Insertion::Renewed(AppId::clone(&app)),
+            false => Insertion::Different(AppId::clone(&app)),
+        }
     }
 
     /// Returns about how many bytes a half takes; 0 if the source did not report it.

@@ -205,7 +205,7 @@ impl Agents {
         // Few: a report takes more memory than its message.
         let (reports, received) = mpsc::channel(2);
         let (replies, mut replied) = mpsc::channel(WAITING);
-        let receiving = self.index.receive(AGENT, Tells::ALL, received, replies);
+        let receiving = self.index.receive(AGENT, Tells::AGENT, received, replies);
         let applying = async {
             let mut saved = Instant::now();
             loop {

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use taffrail_api::Unobserved;
 use taffrail_api::hub::PairState;
 use taffrail_api::report::{AppId, KeptHalf, ToldSyncs};
 use taffrail_apps::ClusterId;
@@ -489,14 +490,18 @@ impl UnsavedChanges {
     }
 }
 
-/// Returns true if two pairs share the bodies of both halves (by pointer), so that the second one need not be saved.
+/// Returns true if two pairs share the bodies of both halves (by pointer) and have their fingerprints, so that the second
+/// one need not be saved.
 fn is_same(one: &Pair, other: &Pair) -> bool {
-    let is_same_body = match (&one.observed, &other.observed) {
-        (Some((_, one)), Some((_, other))) => Arc::ptr_eq(&one.body, &other.body),
+    fn is_same<T>(one: &KeptHalf<T>, other: &KeptHalf<T>) -> bool {
+        Arc::ptr_eq(&one.body, &other.body) && one.fingerprint == other.fingerprint
+    }
+    let is_same_observed = match (&one.observed, &other.observed) {
+        (Some((_, one)), Some((_, other))) => is_same(one, other),
         (None, None) => true,
         _ => false,
     };
-    is_same_body && Arc::ptr_eq(&one.declared.body, &other.declared.body)
+    is_same_observed && is_same(&one.declared, &other.declared)
 }
 
 impl Portion {
@@ -536,14 +541,15 @@ impl Portion {
 }
 
 fn record(pair: &Pair, moment: HubTime) -> PairRecord {
-    fn half<T: Clone>(kept: &KeptHalf<T>, moment: HubTime) -> SavedHalf<T> {
-        SavedHalf { body: Box::new((*kept.body).clone()), received: time_of(kept.received, moment) }
+    // What a store does not keep no fingerprint may stand for.
+    fn half<T: Clone>(kept: &KeptHalf<T>, unobserved: Unobserved, moment: HubTime) -> SavedHalf<T> {
+        let fingerprint = Some(kept.fingerprint).filter(|it| *it != 0 && unobserved.is_empty());
+        let (body, received) = (Box::new((*kept.body).clone()), time_of(kept.received, moment));
+        SavedHalf { body, fingerprint, received }
     }
-    PairRecord {
-        id: pair_id(pair),
-        declared: Some(half(&pair.declared, moment)),
-        observed: pair.observed.as_ref().map(|(_, kept)| half(kept, moment)),
-    }
+    let observed = pair.observed.as_ref().map(|(_, kept)| half(kept, kept.body.unobserved, moment));
+    let declared = Some(half(&pair.declared, pair.declared.body.unobserved, moment));
+    PairRecord { id: pair_id(pair), declared, observed }
 }
 
 /// Converts the moment `at` to wall-clock time, given the present `moment`. A later `at` counts as `moment`.

@@ -281,7 +281,8 @@ impl FleetIndex {
         if !is_only_life && owner.received.len() < MAX_RECEIVED {
             owner.received.push(at);
         }
-        owner.apps.extend(consequences.changed.iter().cloned());
+        // What was renewed looks the same; it is saved.
+        owner.apps.extend(consequences.changed.iter().chain(&consequences.renewed).cloned());
         // With every proof of life another source may become the freshest.
         if are_several {
             owner.touch_all(&cluster);
@@ -301,7 +302,7 @@ impl FleetIndex {
             }
             journal.syncs(syncs);
         }
-        if !is_only_life {
+        if !is_only_life || !consequences.renewed.is_empty() {
             self.changed.notify_one();
         }
         Ok(consequences)

@@ -17,6 +17,7 @@ use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
 use super::FleetIndex;
+use crate::agents::AGENT;
 use crate::clock::{HubClock, HubTime};
 use crate::fleet::Tells;
 
@@ -164,9 +165,10 @@ impl SampleFleet {
         self.time.fetch_add(seconds * 1_000, Ordering::SeqCst);
     }
 
-    /// Opens a stream about a cluster that has its identity as name.
+    /// Opens a stream about a cluster that has its identity as name; the source `agent` outlives the hub.
     pub(crate) fn open(&self, cluster: &str, source: &str) {
-        let epoch = self.index.open(&id(cluster), source, Tells::ALL);
+        let tells = if source == AGENT { Tells::AGENT } else { Tells::ALL };
+        let epoch = self.index.open(&id(cluster), source, tells);
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         sent.insert((cluster.to_owned(), source.to_owned()), StreamPosition { epoch, seq: 0 });
         drop(sent);

@@ -296,19 +296,18 @@ impl FleetState {
     }
 
     /// Adds the halves of a pair to the first sources of its home and its target, because the store does not know which
-    /// source reported them. The first snapshot of that source replaces them.
+    /// source reported them. If it was another one, the digests differ, and what the first one sends then replaces them.
     fn restore_pair(&mut self, pair: PairRecord, moment: HubTime) {
         let PairRecord { id, declared, observed } = pair;
         let home = id.app.home.clone();
-        let halves = [
-            (home, declared.map(|half| (half.received, HalfBody::Declared(half.body)))),
-            (id.cluster, observed.map(|half| (half.received, HalfBody::Observed(half.body)))),
-        ];
-        for (cluster, half) in halves {
-            let Some((received, mut body)) = half else { continue };
+        let declared = declared.map(|half| (half.received, half.fingerprint, HalfBody::Declared(half.body)));
+        let observed = observed.map(|half| (half.received, half.fingerprint, HalfBody::Observed(half.body)));
+        for (cluster, half) in [(home, declared), (id.cluster, observed)] {
+            let Some((received, fingerprint, mut body)) = half else { continue };
             self.parts.share(&mut body);
             if let Some(source) = self.first_source(&cluster) {
-                source.received.restore(id.app.clone(), body, moment_of(received, moment));
+                let received = moment_of(received, moment);
+                source.received.restore(id.app.clone(), body, fingerprint, received);
             }
         }
     }

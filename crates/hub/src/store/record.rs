@@ -31,11 +31,14 @@ pub struct PairRecord {
     pub observed: Option<SavedHalf<ObservedHalf>>,
 }
 
-/// A half of a row, with the time of its receipt.
+/// A half of a row, with its fingerprint and the time of its receipt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SavedHalf<T> {
     /// The contents of the half.
     pub body: Box<T>,
+    /// The [fingerprint](taffrail_api::report::Half::fingerprint) that its source told; `None` if it is not known, or the
+    /// store does not keep all of the half.
+    pub fingerprint: Option<u64>,
     /// The time at which the hub received the half. The age in [`NotLive`](taffrail_api::report::NotLive) counts from
     /// it.
     pub received: Timestamp,

@@ -470,7 +470,7 @@ fn a_snapshot_changes_only_what_differs() {
     let mut hub = Received::restored(cluster(), 0, ClusterReport::default(), None);
     let body = |number, health| half(number, health, 0).body;
     for number in 0..3 {
-        hub.restore(app(number), body(number, Status::Current), seconds(0));
+        hub.restore(app(number), body(number, Status::Current), None, seconds(0));
     }
     hub.reopen();
     let restored = Arc::clone(&hub.observed(&app(0)).unwrap().body);
@@ -497,10 +497,10 @@ fn a_snapshot_changes_only_what_differs() {
 }
 
 #[test]
-fn no_digest_proves_restored_halves() {
+fn no_digest_proves_restored_halves_without_fingerprints() {
     let mut hub = Received::restored(cluster(), 0, ClusterReport::default(), None);
     for number in 0..3 {
-        hub.restore(app(number), half(number, Status::Current, 0).body, seconds(0));
+        hub.restore(app(number), half(number, Status::Current, 0).body, None, seconds(0));
     }
     hub.reopen();
     // An app went while the hub was away. The source, which tells only what changed since, has its digest without it.
@@ -512,6 +512,47 @@ fn no_digest_proves_restored_halves() {
     let snapshot = Content::Snapshot { buckets: u64::MAX, part: 0, is_last: true, halves: halves() };
     assert_eq!(take(&mut hub, 2, snapshot).changed, [app(2)]);
     assert_eq!(take(&mut hub, 3, Content::Digest(digest)).resend, 0);
+}
+
+#[test]
+fn digest_proves_restored_halves_by_their_fingerprints() {
+    let half = |number, health, fingerprint| Half { fingerprint, ..half(number, health, 0) };
+    let restored = || {
+        let mut hub = Received::restored(cluster(), 0, ClusterReport::default(), None);
+        for number in 0..3 {
+            let half = half(number, Status::Current, number as u64 + 1);
+            hub.restore(half.app, half.body, Some(half.fingerprint), seconds(0));
+        }
+        hub.reopen();
+        hub
+    };
+    let digest = |fingerprints: &[u64]| {
+        let mut digest = Buckets::default();
+        fingerprints.iter().for_each(|fingerprint| digest.toggle(*fingerprint));
+        Content::Digest(digest)
+    };
+    let mut hub = restored();
+    assert_eq!(take(&mut hub, 1, digest(&[1, 2, 3])).resend, 0);
+    assert_eq!(hub.state(seconds(1)), FreshnessState::Live, "an equal digest is a proof");
+
+    // An app went and another one failed while the hub was away: only their buckets are asked for.
+    let mut hub = restored();
+    let asked = take(&mut hub, 1, digest(&[1, 12])).resend;
+    assert_eq!(asked, 1 << 2 | 1 << 3 | 1 << 12);
+    assert_eq!(hub.state(seconds(1)), FreshnessState::Lost);
+    let halves = vec![half(1, Status::Failed, 12)];
+    let snapshot = Content::Snapshot { buckets: asked, part: 0, is_last: true, halves };
+    assert_eq!(take(&mut hub, 2, snapshot).changed, [app(2), app(1)]);
+    assert_eq!(take(&mut hub, 3, digest(&[1, 12])).resend, 0);
+
+    // The source was started again, and has another key.
+    let mut hub = restored();
+    let asked = take(&mut hub, 1, digest(&[21, 22, 23])).resend;
+    let halves = (0..3).map(|number| half(number, Status::Current, number as u64 + 21)).collect();
+    let snapshot = Content::Snapshot { buckets: asked, part: 0, is_last: true, halves };
+    let outcome = take(&mut hub, 2, snapshot);
+    assert_eq!((outcome.changed, outcome.renewed), (vec![], vec![app(0), app(1), app(2)]));
+    assert_eq!(take(&mut hub, 3, digest(&[21, 22, 23])).resend, 0);
 }
 
 #[test]

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_api::hub::PairState;
-use taffrail_api::report::{Content, LOST};
+use taffrail_api::report::{Buckets, Content, Half, LOST};
 use taffrail_apps::{FreshnessState, SyncAttempt, SyncResult};
 use taffrail_status::Status;
 
+use crate::agents::AGENT;
 use crate::clock::HubTime;
 use crate::index::journal::{self, pair_id};
 use crate::index::pair::ListedPair;
@@ -145,6 +146,41 @@ async fn restart_shows_all_rows_at_once_and_none_is_live_before_it_was_heard() {
     drop(tokio::time::timeout(Duration::from_millis(300), keep).await);
     save(&fleet, &store).await;
     assert!(states(&fleet).is_empty() && store.clusters().await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn agent_need_not_send_again_what_the_store_keeps() {
+    let place = Place::new();
+    let app = app("eu", "web");
+    let halves = || vec![declared(&app, "eu", |_| {}), observed(&app, Status::Current, "")];
+    // An agent that is started again computes fingerprints with another key.
+    let renewed = || halves().into_iter().map(|it| Half { fingerprint: !it.fingerprint, ..it }).collect();
+    let mut store = place.open().await;
+    let mut fleet = SampleFleet::restored(None, &store).await;
+    let runs: [(Vec<Half>, Vec<Half>); 3] = [(vec![], halves()), (halves(), renewed()), (renewed(), vec![])];
+    for (kept, sent) in runs {
+        fleet.pass(15);
+        fleet.open("eu", AGENT);
+        let mut digest = Buckets::default();
+        kept.iter().for_each(|half| digest.toggle(half.fingerprint));
+        fleet.send("eu", AGENT, Content::Digest(digest));
+        fleet.pass(15);
+        fleet.send("eu", AGENT, Content::Heartbeat);
+        fleet.index.publish();
+        let shown = states(&fleet).into_values().map(|state| state.effective).collect::<Vec<_>>();
+        assert_eq!(shown, vec![Status::Current; kept.len() / 2], "an equal digest is a proof");
+        if !sent.is_empty() {
+            fleet.send(
+                "eu",
+                AGENT,
+                Content::Snapshot { buckets: u64::MAX, part: 0, is_last: true, halves: sent },
+            );
+        }
+        save(&fleet, &store).await;
+        store.close().await;
+        store = place.open().await;
+        fleet = SampleFleet::restored(Some(&fleet), &store).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

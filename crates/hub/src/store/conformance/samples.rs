@@ -96,8 +96,16 @@ pub(crate) fn pair(number: usize, revision: usize) -> PairRecord {
     let received = at(1_764_000_000_000_000 + number as i64);
     PairRecord {
         id,
-        declared: Some(SavedHalf { body: Box::new(declared), received }),
-        observed: Some(SavedHalf { body: Box::new(observed), received }),
+        declared: Some(SavedHalf {
+            body: Box::new(declared),
+            fingerprint: Some(u64::MAX - number as u64),
+            received,
+        }),
+        observed: Some(SavedHalf {
+            body: Box::new(observed),
+            fingerprint: number.is_multiple_of(2).then_some(number as u64 + 1),
+            received,
+        }),
     }
 }
 

@@ -72,7 +72,8 @@ async fn read_rows(
     let (rows, last, count): (String, Option<i64>, i64) = sqlx::query_as(
         "SELECT json_group_array(json_array(json_array(cluster, home, namespace, name, delivery, pair, declared_received,
              key, target, sync, desired, attempted, applied, last_success, suspended, source, labels, message,
-             observed_received, health, current, in_progress, failed, terminating, not_found, unknown, unconfirmed),
+             observed_received, health, current, in_progress, failed, terminating, not_found, unknown, unconfirmed,
+             declared_fingerprint, observed_fingerprint),
              detail) ORDER BY pair), max(pair), count(*)
          FROM (SELECT * FROM summaries s JOIN pairs p ON p.id = s.pair LEFT JOIN details USING (pair)
              WHERE s.pair > ?1 ORDER BY s.pair LIMIT ?2)",
@@ -144,7 +145,8 @@ fn pair_record(row: &Columns, detail: Option<&str>, texts: &Texts) -> Result<Opt
                 not_live: detail.declared_not_live.take(),
                 unobserved: Default::default(),
             };
-            Some(SavedHalf { body: Box::new(body), received: time(received)? })
+            let fingerprint = row.maybe(at(22))?.map(i64::cast_unsigned);
+            Some(SavedHalf { body: Box::new(body), fingerprint, received: time(received)? })
         }
     };
     let observed = match row.maybe(at(13))? {
@@ -167,7 +169,8 @@ fn pair_record(row: &Columns, detail: Option<&str>, texts: &Texts) -> Result<Opt
                 not_live: detail.observed_not_live.take(),
                 unobserved: Default::default(),
             };
-            Some(SavedHalf { body: Box::new(body), received: time(received)? })
+            let fingerprint = row.maybe(at(23))?.map(i64::cast_unsigned);
+            Some(SavedHalf { body: Box::new(body), fingerprint, received: time(received)? })
         }
     };
     Ok(Some(PairRecord { id, declared, observed }))
