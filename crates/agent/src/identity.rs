@@ -80,7 +80,10 @@ impl Identity {
     }
 
     /// Returns the public key: a SubjectPublicKeyInfo in DER.
-    pub(crate) fn public_key(&self) -> Result<Vec<u8>, AgentError> {
+    ///
+    /// # Errors
+    /// If the key is malformed.
+    pub fn public_key(&self) -> Result<Vec<u8>, AgentError> {
         let pair = self.pair()?;
         let der: PublicKeyX509Der<'_> = pair.public_key().as_der().map_err(|_| AgentError::Key)?;
         Ok(der.as_ref().to_vec())

@@ -1,6 +1,6 @@
 //! Measures a hub of 10,000 clusters with 100 apps each, whose reports come from another process.
 //!
-//! The bench `hub_cost` of `taffrail-hub` runs twice: as the hub, whose cost is read from the kernel, and as the
+//! The bench `hub_cost` of `taffrail-agent` runs twice: as the hub, whose cost is read from the kernel, and as the
 //! writer, which reports a fleet through a Unix socket, reads from the hub by HTTP, and compares each answer with one
 //! of its own, which it finds by looking at every app. Decoding the reports is part of the hub's cost, and making them
 //! is not.
@@ -11,6 +11,7 @@
 //! The bars hold for 1,000,000 rows, and for a core for each of the two. A figure beyond its bar is printed as missed
 //! and fails nothing, because a busy machine shows in it; a wrong answer fails.
 
+pub(crate) mod fleet;
 mod peer;
 
 use std::fs;
@@ -30,6 +31,19 @@ use super::subject::{Subject, Usage};
 /// latency and correctness of its answers; and a smaller fleet beside the same one as objects in Kubernetes.
 #[derive(Args)]
 pub(crate) struct Hub {
+    #[command(flatten)]
+    rounds: Rounds,
+    /// Number of clusters of the fleet that is measured in a hub and in Kubernetes.
+    #[arg(long, default_value_t = 1_000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    peer_clusters: u32,
+    /// Parts to run: the hub alone, the hub and its peer Kubernetes; all by default.
+    #[arg(long, value_delimiter = ',', value_name = "NAMES", value_parser = ["hub", "peer"])]
+    only: Vec<String>,
+}
+
+/// The size of a fleet, and what it goes through while its hub is measured.
+#[derive(Args)]
+struct Rounds {
     /// Number of clusters.
     #[arg(long, default_value_t = 10_000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     clusters: u32,
@@ -48,12 +62,6 @@ pub(crate) struct Hub {
     /// Seed of the fleet, its changes, and the pages that are read.
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// Number of clusters of the fleet that is measured in a hub and in Kubernetes.
-    #[arg(long, default_value_t = 1_000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    peer_clusters: u32,
-    /// Parts to run: the hub alone, the hub and its peer Kubernetes; all by default.
-    #[arg(long, value_delimiter = ',', value_name = "NAMES", value_parser = ["hub", "peer"])]
-    only: Vec<String>,
 }
 
 /// The number of apps of a cluster.
@@ -82,15 +90,7 @@ const QUIET: Duration = Duration::from_secs(5);
 
 impl Hub {
     pub(super) fn run(self) -> Result<()> {
-        let program = binary::build_bench("taffrail-hub", "hub_cost")?;
-        let folder = binary::workspace().join("target/bench/hub");
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder)?;
-        let done = self.parts(&program, &folder);
-        let _ = fs::remove_dir_all(&folder);
-        let problems = done?;
-        ensure!(problems.is_empty(), "wrong answers: {}", problems.join("; "));
-        Ok(())
+        in_folder("target/bench/hub", |program, folder| self.parts(program, folder))
     }
 
     /// Runs the parts that were chosen, and returns the wrong answers.
@@ -98,7 +98,8 @@ impl Hub {
         let is_wanted = |name: &str| self.only.is_empty() || self.only.iter().any(|only| only == name);
         let mut problems = Vec::new();
         if is_wanted("hub") {
-            let mut bench = Bench::start(program, &folder.join("hub.db"), self.clusters, self.seed)?;
+            let Rounds { clusters, seed, .. } = self.rounds;
+            let mut bench = Bench::start(program, &folder.join("hub.db"), clusters, seed)?;
             self.measure(&mut bench)?;
             problems.append(&mut bench.problems);
         }
@@ -109,6 +110,30 @@ impl Hub {
     }
 
     fn measure(&self, bench: &mut Bench) -> Result<()> {
+        let rows = self.rounds.all(bench)?;
+        bench.restart(rows)?;
+        bench.pages(100, "pages after the restart")
+    }
+}
+
+/// Has a bench made in an empty folder of the workspace, by the program `hub_cost`; fails with the wrong answers that it
+/// returns.
+fn in_folder(path: &str, run: impl FnOnce(&Path, &Path) -> Result<Vec<String>>) -> Result<()> {
+    let program = binary::build_bench("taffrail-agent", "hub_cost")?;
+    let folder = binary::workspace().join(path);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder)?;
+    let done = run(&program, &folder);
+    let _ = fs::remove_dir_all(&folder);
+    let problems = done?;
+    ensure!(problems.is_empty(), "wrong answers: {}", problems.join("; "));
+    Ok(())
+}
+
+impl Rounds {
+    /// Reports the fleet, and measures the hub at rest, while apps change, and while all of them change twice; returns the
+    /// number of rows.
+    fn all(&self, bench: &mut Bench) -> Result<f64> {
         let rows = rows(self.clusters);
         println!("{} clusters, {rows} rows; load {}", self.clusters, load());
         bench.load(rows)?;
@@ -119,8 +144,7 @@ impl Hub {
         self.churn(bench, rows)?;
         bench.saved("everything of the churn")?;
         println!("the store has {:.0} MB; load {}", size(&bench.store), load());
-        bench.restart(rows)?;
-        bench.pages(100, "pages after the restart")
+        Ok(rows)
     }
 
     fn rest(&self, bench: &mut Bench, rows: f64) -> Result<()> {
@@ -242,6 +266,8 @@ pub(super) struct Bench {
     program: PathBuf,
     socket: PathBuf,
     store: PathBuf,
+    /// The file that names the agents; `None` if reports come through the socket.
+    agents: Option<PathBuf>,
     clusters: u32,
     /// The wrong answers so far.
     problems: Vec<String>,
@@ -264,9 +290,19 @@ impl Side for Bench {
     }
 }
 
-/// Starts a hub that takes reports from a socket and keeps what outlives it in the file `store`.
-fn serve(program: &Path, socket: &Path, store: &Path, clusters: u32) -> Result<Subject> {
-    Subject::start(program, &["serve", text(socket)?, text(store)?, &clusters.to_string()])
+/// Starts a hub that takes reports from a socket, or from the agents that a file names, and keeps what outlives it in the
+/// file `store`.
+fn serve(
+    program: &Path,
+    socket: &Path,
+    store: &Path,
+    clusters: u32,
+    agents: Option<&Path>,
+) -> Result<Subject> {
+    let clusters = clusters.to_string();
+    let agents = agents.map(text).transpose()?;
+    let arguments = ["serve", text(socket)?, text(store)?, &clusters].into_iter().chain(agents);
+    Subject::start(program, &arguments.collect::<Vec<_>>())
 }
 
 fn text(path: &Path) -> Result<&str> {
@@ -274,14 +310,28 @@ fn text(path: &Path) -> Result<&str> {
 }
 
 impl Bench {
-    /// Starts a hub and the writer of a fleet.
+    /// Starts a hub and the writer of a fleet, whose reports go through a socket.
     pub(super) fn start(program: &Path, store: &Path, clusters: u32, seed: u64) -> Result<Bench> {
+        Bench::with_agents(program, store, clusters, seed, None)
+    }
+
+    /// Starts a hub and the writer of a fleet; its agents, if there is a file to name them, report it.
+    fn with_agents(
+        program: &Path,
+        store: &Path,
+        clusters: u32,
+        seed: u64,
+        agents: Option<PathBuf>,
+    ) -> Result<Bench> {
         // The path of a socket has at most 108 bytes.
         let socket = std::env::temp_dir().join(format!("taffrail-bench-{}.sock", std::process::id()));
-        let writer = Subject::start(program, &["write", &clusters.to_string(), &seed.to_string()])?;
-        let hub = serve(program, &socket, store, clusters)?;
+        let mut writer = Subject::start(program, &["write", &clusters.to_string(), &seed.to_string()])?;
+        if let Some(file) = &agents {
+            writer.tell(&format!("introduce {}", text(file)?))?;
+        }
+        let hub = serve(program, &socket, store, clusters, agents.as_deref())?;
         let (program, store) = (program.to_owned(), store.to_owned());
-        Ok(Bench { hub, writer, program, socket, store, clusters, problems: Vec::new() })
+        Ok(Bench { hub, writer, program, socket, store, agents, clusters, problems: Vec::new() })
     }
 
     /// Returns the address and the token of the hub.
@@ -302,10 +352,14 @@ impl Bench {
     /// Has the writer report the whole fleet to the hub.
     pub(super) fn load(&mut self, rows: f64) -> Result<()> {
         self.introduce()?;
-        let loaded = self.tell(&format!("load {}", text(&self.socket)?))?;
+        let command = match &self.agents {
+            None => format!("load {}", text(&self.socket)?),
+            Some(_) => self.dial()?,
+        };
+        let loaded = self.tell(&command)?;
         let usage = self.hub.usage()?;
         println!(
-            "reported in {:.1} s, shown after {:.1} s: {} reports, {:.0} MB of JSON, {:.1} s CPU; {:.0} MB resident \
+            "reported in {:.1} s, shown after {:.1} s: {} reports, {:.0} MB, {:.1} s CPU; {:.0} MB resident \
              ({:.0} bytes a row), peak {:.0}; {} refused, {} resent",
             figure(&loaded["sent_seconds"]),
             figure(&loaded["seconds"]),
@@ -384,7 +438,7 @@ impl Bench {
         self.tell("streams 0")?;
         self.hub.kill()?;
         let begun = Instant::now();
-        self.hub = serve(&self.program, &self.socket, &self.store, self.clusters)?;
+        self.hub = serve(&self.program, &self.socket, &self.store, self.clusters, self.agents.as_deref())?;
         self.introduce()?;
         let stale = self.tell("stale")?;
         Ok((stale, begun.elapsed().as_secs_f64()))

@@ -98,7 +98,7 @@ impl Hub {
     }
 
     fn in_hub(&self, program: &Path, store: &Path, rows: f64) -> Result<Figures> {
-        let mut bench = Bench::start(program, store, self.peer_clusters, self.seed)?;
+        let mut bench = Bench::start(program, store, self.peer_clusters, self.rounds.seed)?;
         let mut figures = Figures::default();
         let begun = Instant::now();
         bench.load(rows)?;
@@ -126,7 +126,7 @@ impl Hub {
             ..Options::default()
         };
         let plane = ControlPlane::start(&options)?;
-        let (clusters, seed) = (self.peer_clusters.to_string(), self.seed.to_string());
+        let (clusters, seed) = (self.peer_clusters.to_string(), self.rounds.seed.to_string());
         let writer = Subject::start(program, &["peer", &clusters, &seed])?;
         let mut peer = Kubernetes { plane, writer };
         peer.introduce()?;
@@ -182,19 +182,19 @@ impl Hub {
     /// Measures what both sides do after the fleet was loaded.
     fn steps(&self, side: &mut impl Side, figures: &mut Figures, rows: f64) -> Result<()> {
         sleep(QUIET);
-        let (beating, heartbeats) = side.while_measured(&format!("change 0 {}", self.rest))?;
-        let (_, hourly) = side.while_measured(&hourly(rows, self.rest))?;
+        let (beating, heartbeats) = side.while_measured(&format!("change 0 {}", self.rounds.rest))?;
+        let (_, hourly) = side.while_measured(&hourly(rows, self.rounds.rest))?;
         side.tell(&format!("streams {FEW_STREAMS}"))?;
         sleep(QUIET);
         let before = side.usage()?.cpu;
-        let (outcome, busy) = side.while_measured(&format!("change {RATE} {}", self.changes))?;
+        let (outcome, busy) = side.while_measured(&format!("change {RATE} {}", self.rounds.changes))?;
         side.tell("streams 0")?;
         figures.cpu = [heartbeats, hourly, busy];
         figures.change = (side.usage()?.cpu - before) * 1e3 / figure(&outcome["changes"]);
         let latency = &outcome["latency"];
         figures.latency = [figure(&latency["p50"]), figure(&latency["p99"])];
         if let Some(renewed) = beating["renewed"].as_u64() {
-            println!("{renewed} Leases were renewed in {} s", self.rest);
+            println!("{renewed} Leases were renewed in {} s", self.rounds.rest);
         }
         println!(
             "{} changes, {:.0} ms late at most: {} seen, {} never; load {}",

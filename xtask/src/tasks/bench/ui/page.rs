@@ -46,7 +46,7 @@ fn start(address: impl Display, token: &str, processes: &[u32]) -> Result<Subjec
 
 /// Measures the page over many apps.
 pub(super) fn measure(folder: &Path, sizes: &Ui) -> Result<()> {
-    let program = binary::build_bench("taffrail-hub", "hub_cost")?;
+    let program = binary::build_bench("taffrail-agent", "hub_cost")?;
     let rows = rows(sizes.page_clusters);
     let mut fleet = Bench::start(&program, &folder.join("hub.db"), sizes.page_clusters, sizes.seed)?;
     println!("{rows} apps in {} clusters; load {}", sizes.page_clusters, load());

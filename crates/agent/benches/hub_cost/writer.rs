@@ -10,15 +10,17 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use taffrail_api::AppRow;
+use taffrail_api::agent_protocol::KeyHash;
 use taffrail_api::hub::{AnswerState, AppGroup, Attention, HubList, Matrix, StreamPage};
 use taffrail_status::Status;
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
 
+use crate::agents::Identities;
 use crate::client::{Client, Events, Server};
 use crate::expected::{self, RowQuery};
 use crate::model::{self, APPS, Health, Model, NAMES, NAMESPACES};
-use crate::source::{Shared, Source, connect};
+use crate::source::{Shared, Source, connect, dial};
 use crate::watched::{Watched, spread};
 use crate::{Failure, commands, say};
 
@@ -84,6 +86,9 @@ pub(crate) async fn run(clusters: usize, seed: u64) -> Result<(), Failure> {
                 json!({"done": "hub"})
             }
             ["load", socket] => writer.load(socket.as_ref()).await?,
+            ["introduce", file] => writer.introduce(file.as_ref()).await?,
+            ["dial", port, pins] => writer.dial(port.parse()?, pins).await?,
+            ["back"] => writer.back().await?,
             ["streams", count] => writer.streams(count.parse()?).await?,
             ["change", rate, seconds] => writer.change(rate.parse()?, seconds.parse()?).await?,
             ["churn", seconds] => writer.churn(seconds.parse()?).await?,
@@ -110,6 +115,32 @@ impl Writer {
     async fn load(&mut self, socket: &Path) -> Result<Value, Failure> {
         let begun = Instant::now();
         connect(&self.source, socket).await?;
+        self.reported(begun).await
+    }
+
+    /// Makes the agents' identities, and writes what the hub is to know of them into a file.
+    async fn introduce(&mut self, file: &Path) -> Result<Value, Failure> {
+        let identities = Identities::new(self.clusters)?;
+        identities.introduce(file)?;
+        self.source.lock().await.identities = Some(identities);
+        Ok(json!({"done": "introduce"}))
+    }
+
+    /// Has the agents report the whole fleet to the hub, which has one of the `pins`, and waits until it shows it.
+    async fn dial(&mut self, port: u16, pins: &str) -> Result<Value, Failure> {
+        let begun = Instant::now();
+        let pins: Option<Vec<KeyHash>> = pins.split(',').map(KeyHash::parse).collect();
+        dial(&self.source, port, &pins.ok_or("a pin is malformed")?).await?;
+        self.reported(begun).await
+    }
+
+    /// Waits until a hub that was started again shows the whole fleet as its agents report it.
+    async fn back(&mut self) -> Result<Value, Failure> {
+        self.reported(Instant::now()).await
+    }
+
+    /// Waits until the hub shows the whole fleet; returns the times since `begun`, and what was sent so far.
+    async fn reported(&mut self, begun: Instant) -> Result<Value, Failure> {
         let sent = begun.elapsed().as_secs_f64();
         self.settled().await?;
         let source = self.source.lock().await;
