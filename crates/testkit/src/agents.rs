@@ -1,25 +1,29 @@
 //! A hub for agents, and agents that report to it, as processes.
 
 use std::io::{BufRead as _, BufReader};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use rustix::process::Pid;
 use tempfile::TempDir;
 
 /// The time in which everything here happens, however busy the machine is.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Makes the command `taffrail` with these arguments.
-pub type Taffrail = fn(&[&str]) -> Command;
+type Taffrail = Box<dyn Fn(&[&str]) -> Command + Send + Sync>;
 
 /// A hub for agents alone, which serves by TLS at a free port of this machine, and is killed on drop.
 pub struct AgentsHub {
     taffrail: Taffrail,
     child: Child,
     url: String,
+    /// Further arguments of `hub serve`.
+    more: Vec<String>,
     folder: TempDir,
 }
 
@@ -31,11 +35,25 @@ impl Drop for AgentsHub {
 }
 
 impl AgentsHub {
-    /// Starts a hub with a certificate and an access token of its own, which may read logs and act.
+    /// Starts a hub with a certificate and an access token of its own, which may read logs and act. `taffrail` makes the
+    /// command with the given arguments.
     ///
     /// # Errors
     /// If it does not start.
-    pub fn start(taffrail: Taffrail) -> Result<AgentsHub> {
+    pub fn start(taffrail: impl Fn(&[&str]) -> Command + Send + Sync + 'static) -> Result<AgentsHub> {
+        AgentsHub::start_with(taffrail, &[])
+    }
+
+    /// Does what [`AgentsHub::start`] does, with `more` arguments of `hub serve`.
+    ///
+    /// # Errors
+    /// If it does not start.
+    pub fn start_with(
+        taffrail: impl Fn(&[&str]) -> Command + Send + Sync + 'static,
+        more: &[&str],
+    ) -> Result<AgentsHub> {
+        let taffrail: Taffrail = Box::new(taffrail);
+        let more: Vec<String> = more.iter().map(|argument| (*argument).to_owned()).collect();
         let folder = TempDir::new()?;
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()])?;
         std::fs::write(folder.path().join("tls.crt"), made.cert.pem())?;
@@ -45,8 +63,8 @@ impl AgentsHub {
             .output()?;
         ensure!(created.status.success(), "no token was made: {created:?}");
         std::fs::write(folder.path().join("token"), created.stdout)?;
-        let (child, url) = serve(taffrail, folder.path(), "127.0.0.1:0")?;
-        Ok(AgentsHub { taffrail, child, url, folder })
+        let (child, url) = serve(&taffrail, folder.path(), "127.0.0.1:0", &more)?;
+        Ok(AgentsHub { taffrail, child, url, more, folder })
     }
 
     /// Ends the hub without notice, and starts it again at its address.
@@ -57,7 +75,8 @@ impl AgentsHub {
         let _ = self.child.kill();
         let _ = self.child.wait();
         let port = self.url.rsplit(':').next().unwrap_or_default();
-        let (child, url) = serve(self.taffrail, self.folder.path(), &format!("127.0.0.1:{port}"))?;
+        let listen = format!("127.0.0.1:{port}");
+        let (child, url) = serve(&self.taffrail, self.folder.path(), &listen, &self.more)?;
         self.child = child;
         ensure!(url == self.url, "the hub is at {url} instead of {}", self.url);
         Ok(())
@@ -66,6 +85,20 @@ impl AgentsHub {
     /// Returns the URL of the hub.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Returns the process id of the hub.
+    pub fn pid(&self) -> Option<Pid> {
+        pid_of(&self.child)
+    }
+
+    /// Returns the address at which the hub listens.
+    ///
+    /// # Errors
+    /// If its URL names no port.
+    pub fn address(&self) -> Result<SocketAddr> {
+        let port = self.url.rsplit(':').next().unwrap_or_default();
+        Ok((Ipv4Addr::LOCALHOST, port.parse()?).into())
     }
 
     /// Returns the path of a file or folder beside those of the hub.
@@ -99,19 +132,30 @@ impl AgentsHub {
     /// # Errors
     /// If it cannot be run.
     pub fn agent(&self, kubeconfig: &str, context: &str, more: &[&str]) -> Result<AgentProcess> {
-        let mut command = self.agent_command(kubeconfig, context, more);
-        let mut child = command.stderr(Stdio::piped()).stdin(Stdio::null()).spawn()?;
-        let stderr = BufReader::new(child.stderr.take().context("its errors cannot be read")?);
-        let (sender, lines) = mpsc::channel();
-        std::thread::spawn(move || {
-            stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
-        });
-        Ok(AgentProcess { child, lines, seen: Vec::new() })
+        AgentProcess::start(self.agent_command(kubeconfig, context, more))
+    }
+
+    /// Starts an agent of the cluster of a context that dials another port of this machine, which leads to the hub.
+    ///
+    /// # Errors
+    /// If it cannot be run.
+    pub fn agent_through(
+        &self,
+        port: u16,
+        kubeconfig: &str,
+        context: &str,
+        more: &[&str],
+    ) -> Result<AgentProcess> {
+        AgentProcess::start(self.agent_at(&format!("https://localhost:{port}"), kubeconfig, context, more))
     }
 
     /// Returns the command of an agent of the cluster of a context, with these further arguments.
     pub fn agent_command(&self, kubeconfig: &str, context: &str, more: &[&str]) -> Command {
-        let fixed = ["agent", "--hub", &self.url, "--context", context, "--kubeconfig", kubeconfig];
+        self.agent_at(&self.url, kubeconfig, context, more)
+    }
+
+    fn agent_at(&self, url: &str, kubeconfig: &str, context: &str, more: &[&str]) -> Command {
+        let fixed = ["agent", "--hub", url, "--context", context, "--kubeconfig", kubeconfig];
         (self.taffrail)(&[&fixed, more].concat())
     }
 
@@ -150,7 +194,7 @@ impl AgentsHub {
     }
 }
 
-fn serve(taffrail: Taffrail, folder: &Path, listen: &str) -> Result<(Child, String)> {
+fn serve(taffrail: &Taffrail, folder: &Path, listen: &str, more: &[String]) -> Result<(Child, String)> {
     let path = |name: &str| folder.join(name).display().to_string();
     let (certificate, key, data) = (path("tls.crt"), path("tls.key"), path("data"));
     let mut child = taffrail(&[
@@ -169,6 +213,7 @@ fn serve(taffrail: Taffrail, folder: &Path, listen: &str) -> Result<(Child, Stri
         "--data",
         &data,
     ])
+    .args(more)
     .stdout(Stdio::piped())
     .stdin(Stdio::null())
     .spawn()?;
@@ -180,6 +225,10 @@ fn serve(taffrail: Taffrail, folder: &Path, listen: &str) -> Result<(Child, Stri
     Ok((child, url))
 }
 
+fn pid_of(child: &Child) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(child.id()).ok()?)
+}
+
 /// A running agent, which is killed on drop.
 pub struct AgentProcess {
     child: Child,
@@ -189,6 +238,21 @@ pub struct AgentProcess {
 }
 
 impl AgentProcess {
+    fn start(mut command: Command) -> Result<AgentProcess> {
+        let mut child = command.stderr(Stdio::piped()).stdin(Stdio::null()).spawn()?;
+        let stderr = BufReader::new(child.stderr.take().context("its errors cannot be read")?);
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || {
+            stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
+        Ok(AgentProcess { child, lines, seen: Vec::new() })
+    }
+
+    /// Returns the process id.
+    pub fn pid(&self) -> Option<Pid> {
+        pid_of(&self.child)
+    }
+
     /// Waits for a line on stderr that begins with `text`, and returns it.
     ///
     /// # Errors

@@ -1,8 +1,9 @@
 //! Lies to a hub about its clusters, and counts the seconds for which it shows wrongly green:
-//! `faults TAFFRAIL [--sim] [--minutes N] [--rounds N] [--seed N] [--zero-ages] [FAULT…]`.
+//! `faults TAFFRAIL [--sim] [--agents] [--minutes N] [--rounds N] [--seed N] [--zero-ages] [FAULT…]`.
 //!
 //! `taffrail hub serve` runs as a process, and follows two real API servers, or with `--sim` four simulated ones,
-//! through proxies that this process owns; apps of one cluster land in another. Faults make the servers silent, dead
+//! through proxies that this process owns; apps of one cluster land in another. With `--agents` an agent of each cluster
+//! reports it, through the same proxies and another one before the hub, and each app lands in its own cluster. Faults make the servers silent, dead
 //! or wrong. Behind the hub's back the truth changes in the stores of the servers, which are read and written without
 //! them. Each second, the hub is asked for all pairs of an app and a cluster.
 //!
@@ -33,7 +34,7 @@ use anyhow::{Context as _, Result};
 use serde_json::json;
 
 use ground::Ground;
-use hub::Hub;
+use hub::{Hub, Way};
 use judge::{Judge, Tally};
 use scripted::{Row, Script};
 use seeded::Seeded;
@@ -48,6 +49,7 @@ const APPS: usize = 4;
 struct Arguments {
     program: PathBuf,
     is_simulated: bool,
+    way: Way,
     time: Duration,
     rounds: u32,
     seed: u64,
@@ -62,6 +64,7 @@ impl Arguments {
         let mut arguments = Arguments {
             program: all.next().context("the path of the binary taffrail is missing")?.into(),
             is_simulated: false,
+            way: Way::ReachIn,
             time: Duration::from_secs(1800),
             rounds: 1,
             seed: 1,
@@ -72,6 +75,7 @@ impl Arguments {
             let mut value = || all.next().with_context(|| format!("{argument} needs a value"));
             match &*argument {
                 "--sim" => arguments.is_simulated = true,
+                "--agents" => arguments.way = Way::Agents,
                 "--minutes" => arguments.time = Duration::from_secs_f64(value()?.parse::<f64>()? * 60.0),
                 "--rounds" => arguments.rounds = value()?.parse()?,
                 "--seed" => arguments.seed = value()?.parse()?,
@@ -87,16 +91,19 @@ fn main() -> Result<ExitCode> {
     let arguments = Arguments::parse()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let more: &[&str] = if arguments.has_ages { &[] } else { &["--zero-ages"] };
+    let hub = |ground: &Ground| Hub::start(runtime.handle(), &arguments.program, ground, arguments.way, more);
+    // An agent cannot know what the apps of other clusters declare for its own.
+    let is_far = arguments.way == Way::ReachIn;
     let is_right = if arguments.is_simulated {
         let ground = Ground::simulated(runtime.handle(), arguments.seed, SIMULATED)?;
         let far: Vec<_> =
             (0..SIMULATED).map(|home| (home, (home + 1) % SIMULATED)).cycle().take(2 * SIMULATED).collect();
-        let world = World::furnish(&ground, APPS, &far)?;
-        seeded(&arguments, &ground, &world, &mut Hub::start(&arguments.program, &ground, more)?)?
+        let world = World::furnish(&ground, APPS, if is_far { &far } else { &[] })?;
+        seeded(&arguments, &ground, &world, &mut hub(&ground)?)?
     } else {
         let ground = Ground::real(runtime.handle())?;
-        let world = World::furnish(&ground, APPS, &[(0, 1); APPS])?;
-        scripted(&arguments, &ground, &world, &mut Hub::start(&arguments.program, &ground, more)?)?
+        let world = World::furnish(&ground, APPS, if is_far { &[(0, 1); APPS] } else { &[] })?;
+        scripted(&arguments, &ground, &world, &mut hub(&ground)?)?
     };
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -107,7 +114,13 @@ fn scripted(arguments: &Arguments, ground: &Ground, world: &World, hub: &mut Hub
         "fault", "seconds", "pair-seconds", "wrong green", "turned in", "healed in", "turned"
     );
     let judge = Judge::new(world, ground.names().len());
-    let rows = Script { ground, world, hub, judge }.run(&arguments.only, arguments.seed, arguments.rounds)?;
+    let faults = scripted::all(arguments.way);
+    let rows = Script { ground, world, hub, judge }.run(
+        &faults,
+        &arguments.only,
+        arguments.seed,
+        arguments.rounds,
+    )?;
     let mut total = Tally::default();
     rows.iter().for_each(|row| total.add(&row.tally));
     let idle: Vec<&str> =
@@ -155,7 +168,8 @@ pub(crate) fn print_row(row: &Row) {
 fn seeded(arguments: &Arguments, ground: &Ground, world: &World, hub: &mut Hub) -> Result<bool> {
     let judge = Judge::new(world, ground.names().len());
     let random = fastrand::Rng::with_seed(arguments.seed);
-    let (total, counts, healed) = Seeded { ground, world, hub, judge, random }.run(arguments.time)?;
+    let (total, counts, healed) =
+        Seeded { ground, world, hub, way: arguments.way, judge, random }.run(arguments.time)?;
     for (name, count) in &counts {
         println!("{name:28} {count:>4}");
     }

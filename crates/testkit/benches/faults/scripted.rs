@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use taffrail_testkit::proxy::{DeadAnswer, Line, Manner};
 
 use crate::ground::Ground;
-use crate::hub::Hub;
+use crate::hub::{AgentTrouble, Hub, Way};
 use crate::judge::{Judge, Tally, WINDOW, WINDOW_OF_WATCH, describe, sides_of};
 use crate::world::{Harm, Side, World};
 
@@ -35,9 +35,10 @@ enum Cause {
     Manner(Manner),
     MovedAndSwallow(SignedDuration),
     Sleep,
+    Agent(AgentTrouble),
 }
 
-struct Fault {
+pub(crate) struct Fault {
     name: &'static str,
     cause: Cause,
     /// True if nobody can learn anything of the cluster through its door.
@@ -47,7 +48,8 @@ struct Fault {
     only: Option<Side>,
 }
 
-fn all() -> Vec<Fault> {
+/// Returns the faults of clusters that the hub knows by `way`.
+pub(crate) fn all(way: Way) -> Vec<Fault> {
     let cut = |name, cause| Fault { name, cause, cuts: true, window: WINDOW, only: None };
     let dead = |name, answer| cut(name, Cause::Manner(Manner::Dead(answer)));
     let watch = |name, resource, only| {
@@ -61,7 +63,14 @@ fn all() -> Vec<Fault> {
         window: WINDOW,
         only: None,
     };
-    vec![
+    let agent = |name, trouble| cut(name, Cause::Agent(trouble));
+    let of_agents = [
+        agent("agent-stopped", AgentTrouble::Stopped),
+        agent("agent-killed", AgentTrouble::Killed),
+        agent("agent-swallowed", AgentTrouble::Swallowed),
+        agent("agent-closed", AgentTrouble::Closed),
+    ];
+    let of_clusters = [
         cut("stopped", Cause::Pause),
         cut("swallowed", Cause::Swallow),
         watch("silent-objects", "widgets", Side::Observed),
@@ -76,7 +85,9 @@ fn all() -> Vec<Fault> {
         moved("hour-behind", -HOUR),
         cut("ahead-swallowed", Cause::MovedAndSwallow(HOUR)),
         cut("asleep", Cause::Sleep),
-    ]
+    ];
+    let of_agents = of_agents.into_iter().filter(|_| way == Way::Agents);
+    of_clusters.into_iter().chain(of_agents).collect()
 }
 
 /// The outcome of one fault.
@@ -96,16 +107,22 @@ pub(crate) struct Script<'a> {
 }
 
 impl Script<'_> {
-    /// Runs the faults whose names are in `only`, or all if it is empty, each on another cluster than the one before.
-    pub(crate) fn run(&mut self, only: &[String], seed: u64, rounds: u32) -> Result<Vec<Row>> {
+    /// Runs those of `faults` whose names are in `only`, or all if it is empty, each on another cluster than the one before.
+    pub(crate) fn run(
+        &mut self,
+        faults: &[Fault],
+        only: &[String],
+        seed: u64,
+        rounds: u32,
+    ) -> Result<Vec<Row>> {
         self.until_green()?;
         self.judge.take();
         let mut rows = Vec::new();
         for round in 0..rounds {
-            for (number, fault) in (0..).zip(all()) {
+            for (number, fault) in (0..).zip(faults) {
                 let cluster = ((seed + u64::from(round) + number) % 2) as usize;
                 if only.is_empty() || only.iter().any(|name| name == fault.name) {
-                    let row = self.fault(&fault, cluster)?;
+                    let row = self.fault(fault, cluster)?;
                     crate::print_row(&row);
                     rows.push(row);
                 }
@@ -164,6 +181,7 @@ impl Script<'_> {
                 door.line.set(Line::Dead);
             }
             Cause::Sleep => self.hub.sleep()?,
+            Cause::Agent(trouble) => self.hub.trouble(cluster, *trouble)?,
         }
         if fault.cuts && !matches!(fault.cause, Cause::Sleep) {
             self.judge.reach[cluster].cut = Some(Instant::now());
@@ -196,6 +214,7 @@ impl Script<'_> {
                 door.line.set(Line::Open);
             }
             Cause::Sleep => self.ground.doors.iter().for_each(|door| door.line.set(Line::Open)),
+            Cause::Agent(trouble) => self.hub.heal(cluster, *trouble)?,
         }
         self.judge.reach.iter_mut().for_each(|reach| reach.cut = None);
         Ok(())

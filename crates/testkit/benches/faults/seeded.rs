@@ -9,7 +9,7 @@ use taffrail_sim::{Fault, Trouble};
 use taffrail_testkit::proxy::{DeadAnswer, Line, Manner};
 
 use crate::ground::Ground;
-use crate::hub::Hub;
+use crate::hub::{AgentTrouble, Hub, Way};
 use crate::judge::{Judge, Tally, describe};
 use crate::world::{Harm, SIDES, Side, World};
 
@@ -33,14 +33,17 @@ enum Cause {
     Line,
     Manner(Manner),
     Server(Trouble),
+    Agent(AgentTrouble),
 }
 
 /// Returns the name of a random fault, its cause, and true if it cuts a cluster off.
-fn random(random: &mut fastrand::Rng) -> (&'static str, Cause, bool) {
+fn random(random: &mut fastrand::Rng, way: Way) -> (&'static str, Cause, bool) {
     let hour = SignedDuration::from_hours(if random.bool() { 1 } else { -1 });
     let manner = |name, manner, cuts| (name, Cause::Manner(manner), cuts);
     let server = |name, trouble, cuts| (name, Cause::Server(trouble), cuts);
-    match random.u8(0..18) {
+    let agent = |name, trouble| (name, Cause::Agent(trouble), true);
+    let kinds = if way == Way::Agents { 22 } else { 18 };
+    match random.u8(0..kinds) {
         0 => ("bytes swallowed", Cause::Line, true),
         1 => manner("silent watch of objects", Manner::Swallowing("widgets"), false),
         2 => manner("silent watch of apps", Manner::Swallowing("kustomizations"), false),
@@ -58,12 +61,16 @@ fn random(random: &mut fastrand::Rng) -> (&'static str, Cause, bool) {
         14 => server("expired watches", Trouble::Expired, false),
         15 => server("too many requests", Trouble::TooManyRequests(1), false),
         16 => manner("dead behind a proxy, 404", Manner::Dead(DeadAnswer::NotFound), true),
+        18 => agent("agent stopped", AgentTrouble::Stopped),
+        19 => agent("agent killed", AgentTrouble::Killed),
+        20 => agent("bytes of the agent swallowed", AgentTrouble::Swallowed),
+        21 => agent("agent cut off", AgentTrouble::Closed),
         _ => server("delayed", Trouble::Latency(Duration::from_millis(random.u64(50..2000))), false),
     }
 }
 
 impl Cause {
-    fn begin(&self, ground: &Ground, cluster: usize) -> Result<()> {
+    fn begin(&self, ground: &Ground, hub: &mut Hub, cluster: usize) -> Result<()> {
         let door = &ground.doors[cluster];
         match self {
             Cause::Line => door.line.set(Line::Dead),
@@ -72,16 +79,18 @@ impl Cause {
                 let cluster = ground.simulation(cluster).context("the clusters are real")?;
                 cluster.fault(Fault::new(trouble.clone()));
             }
+            Cause::Agent(trouble) => hub.trouble(cluster, *trouble)?,
         }
         Ok(())
     }
 
-    fn end(&self, ground: &Ground, cluster: usize) -> Result<()> {
+    fn end(&self, ground: &Ground, hub: &mut Hub, cluster: usize) -> Result<()> {
         let door = &ground.doors[cluster];
         match self {
             Cause::Line => door.line.set(Line::Open),
             Cause::Manner(_) => door.gate.set(Manner::Honest),
             Cause::Server(_) => ground.simulation(cluster).context("the clusters are real")?.heal_all(),
+            Cause::Agent(trouble) => hub.heal(cluster, *trouble)?,
         }
         Ok(())
     }
@@ -101,6 +110,7 @@ pub(crate) struct Seeded<'a> {
     pub(crate) ground: &'a Ground,
     pub(crate) world: &'a World,
     pub(crate) hub: &'a mut Hub,
+    pub(crate) way: Way,
     pub(crate) judge: Judge,
     pub(crate) random: fastrand::Rng,
 }
@@ -148,7 +158,7 @@ impl Seeded<'_> {
         }
         for (cluster, running) in running.iter().enumerate() {
             if let Some(running) = running {
-                running.cause.end(self.ground, cluster)?;
+                running.cause.end(self.ground, self.hub, cluster)?;
             }
             self.judge.reach[cluster].cut = None;
         }
@@ -174,15 +184,15 @@ impl Seeded<'_> {
         let reach = &mut self.judge.reach[cluster];
         match running {
             Some(fault) if fault.until <= now => {
-                fault.cause.end(self.ground, cluster)?;
+                fault.cause.end(self.ground, self.hub, cluster)?;
                 reach.cut = None;
                 *running = None;
             }
             Some(fault) if fault.cause.is_of_watch() => reach.silent = Some(now),
             None if self.random.u32(0..WITHOUT_FAULT) == 0 => {
-                let (name, cause, cuts) = random(&mut self.random);
+                let (name, cause, cuts) = random(&mut self.random, self.way);
                 *counts.entry(name).or_default() += 1;
-                cause.begin(self.ground, cluster)?;
+                cause.begin(self.ground, self.hub, cluster)?;
                 reach.cut = cuts.then(Instant::now);
                 let until = now + Duration::from_secs(self.random.u64(5..150));
                 *running = Some(Running { cause, until });

@@ -19,6 +19,9 @@ pub(crate) struct Faults {
     /// Use simulated clusters in place of real API servers, with seeded faults, several at a time.
     #[arg(long)]
     sim: bool,
+    /// Let agents report the clusters in place of reaching in; they are stopped, killed and cut off, too.
+    #[arg(long)]
+    agents: bool,
     /// Duration of the run with simulated clusters, in minutes.
     #[arg(long, default_value_t = 30.0, value_name = "N", requires = "sim")]
     minutes: f64,
@@ -37,13 +40,16 @@ impl Faults {
     pub(super) fn run(self) -> Result<()> {
         let profile = if self.release { Profile::Release } else { Profile::Dev };
         let program = binary::build(profile)?;
-        let judge = binary::build_judge("taffrail-testkit", "faults", "server")?;
+        let judge = binary::build_judge("taffrail-testkit", "faults", "agents,server")?;
         let mut command = Command::new(judge);
         command.arg(program).args(["--seed", &self.seed.to_string()]);
         if self.sim {
             command.args(["--sim", "--minutes", &self.minutes.to_string()]);
         } else {
             command.args(["--rounds", &self.rounds.to_string()]).args(&self.only);
+        }
+        if self.agents {
+            command.arg("--agents");
         }
         if self.zero_ages {
             command.arg("--zero-ages");
