@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{
     App, AppKey, AppList, AppRef, Axis, Delivery, Freshness, Problem, SUSPENDED, Source, Sync, SyncState,
-    Words,
+    Upstream, Upstreams, Words,
 };
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
@@ -76,6 +76,13 @@ pub struct AppRow {
     /// The Git repository, OCI artifact or chart that the app comes from; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
+    /// The apps upstream of this one: those that it depends on, the one that delivers its declaring object, and the one
+    /// that delivers its objects in place of its own tool. Left out if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub upstreams: Vec<Upstream>,
+    /// Number of apps that this one depends on beyond those of `upstreams`; left out if there are none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub upstreams_left_out: usize,
     /// The parts of the row that its source cannot tell, such as metrics; left out if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unobserved: Vec<RowPart>,
@@ -159,6 +166,8 @@ impl From<&App> for AppRow {
             suspended: app.suspended,
             freshness: app.freshness,
             source: app.source.clone(),
+            upstreams: app.upstreams.apps.clone(),
+            upstreams_left_out: app.upstreams.left_out,
             unobserved: Vec::new(),
         }
     }
@@ -198,6 +207,7 @@ impl From<&AppRow> for App {
             home_freshness: sync.freshness,
             source: row.source.clone(),
             delivered_by: None,
+            upstreams: Upstreams { apps: row.upstreams.clone(), left_out: row.upstreams_left_out },
             resources: Vec::new(),
             problems: row.problems.clone(),
             unsynced: Vec::new(),

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 use jiff::Timestamp;
-use taffrail_apps::{Axis, FreshnessState, Problem, ProblemSeverity};
+use taffrail_apps::{Axis, FreshnessState, Problem, ProblemCause, ProblemSeverity};
 use taffrail_object::ObjectKey;
 
 use crate::hub::AttentionEntry;
@@ -73,18 +73,19 @@ impl<C> Default for CauseGroups<'_, C> {
 }
 
 impl<'p, C: Copy + Eq + Hash> CauseGroups<'p, C> {
-    /// Returns the group of a problem in the cluster of this name.
+    /// Returns the group of a problem in the cluster of this name: that of the problem of the app upstream, if one is the
+    /// cause.
     pub fn problem(&mut self, problem: &'p Problem, cluster: C, name: &str) -> CausePlace {
-        let Problem { severity, axis, state, message, object, .. } = problem;
+        let ProblemCause { severity, axis, state, message, object } = problem.cause();
         // A message that does not name its cluster says the same in each.
         let own = Some(cluster).filter(|_| message.contains(name));
-        let text = (*severity, *axis, &**state, &**message, own);
+        let text = (severity, axis, state, message, own);
         if let Some(place) = self.of_text.get(&text) {
             return CausePlace(*place);
         }
         let likeness = likeness(&without(message, name));
-        let cause = Cause { severity: *severity, axis: *axis, state: state.clone(), message: likeness };
-        let place = self.group(cause, message, object.as_ref());
+        let cause = Cause { severity, axis, state: state.to_owned(), message: likeness };
+        let place = self.group(cause, message, object);
         self.of_text.insert(text, place);
         CausePlace(place)
     }
@@ -133,7 +134,7 @@ impl<'p, C: Copy + Eq + Hash> CauseGroups<'p, C> {
         place
     }
 
-    /// Adds to a group a row: the app with this key in a cluster, the object that its problem names, and the time since
+    /// Adds to a group a row: the app with this key in a cluster, the object that the cause of its problem names, and the time since
     /// when it has the problem.
     pub fn add(
         &mut self,
@@ -259,6 +260,7 @@ mod tests {
                 since: None,
                 message: ["no image", "no node", "no quota"][number * number % 3].into(),
                 object: Some(object),
+                upstream: None,
             };
             let since = Timestamp::from_second(1_000 + i64::try_from(number * 37 % 50).unwrap()).ok();
             Row { problem, key: format!("app-{}", number * 5 % 13), cluster: number / 4, since }

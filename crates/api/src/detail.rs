@@ -11,6 +11,7 @@ use taffrail_apps::{
 use taffrail_object::ObjectKey;
 use taffrail_status::ActiveRules;
 
+use crate::relations::{RelationRow, Relations};
 use crate::resources::Inner;
 use crate::tree::{self, Forest, Relation, TreeNode, TreeOptions};
 use crate::{AppRow, List, ListItem};
@@ -36,6 +37,13 @@ pub struct AppDetail {
     /// The time of the last successful sync, and the objects by which a delivery tool delivers the app, such as a
     /// Kustomization and its source, with their readiness.
     pub reconciliation: ReconciliationDetails,
+    /// The apps to which this one is related, those upstream first: what it depends on, and what delivers its declaring
+    /// object or its objects; then the apps of which it is that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub relations: Vec<RelationRow>,
+    /// Number of relations beyond those of `relations`; left out if there are none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub relations_left_out: usize,
     /// The objects that Argo CD reports as not synced; empty for other tools, which report no single objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsynced: Vec<ObjectSync>,
@@ -66,10 +74,13 @@ impl AppDetailList {
             // If another app delivers the objects, its source and its state count.
             let via = app.delivered_by.as_ref().and_then(|via| carriers.get(via).copied());
             let parent = app.declaring.as_ref().and_then(|key| *parents.get(&(&*app.app.home, key))?);
+            let Relations { rows: relations, left_out } = Relations::of(app, list);
             AppDetail {
                 app: AppRow { counts: inner.counts(app), ..AppRow::from(*app) },
                 application: application_details(app, parent, home),
                 reconciliation: reconciliation_details(app, home, via.map(|via| (via, home_of(via)))),
+                relations,
+                relations_left_out: left_out,
                 unsynced,
                 deployment: forest.tree(app).children,
             }
@@ -99,6 +110,11 @@ impl AppDetail {
         flatten(root.children, &mut lines);
         lines
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_none(number: &usize) -> bool {
+    *number == 0
 }
 
 /// Returns, for each app in `asked`, the first app of `list` that declares its declaring object with a confirmed claim,

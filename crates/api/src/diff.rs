@@ -185,10 +185,20 @@ impl Comparable for Explanation {}
 
 impl Comparable for AppDetail {
     fn differs(&self, old: &AppDetail) -> bool {
-        let AppDetail { app, application, reconciliation, unsynced, deployment } = self;
+        let AppDetail {
+            app,
+            application,
+            reconciliation,
+            relations,
+            relations_left_out,
+            unsynced,
+            deployment,
+        } = self;
         app.differs(&old.app)
             || *application != old.application
             || *reconciliation != old.reconciliation
+            || *relations != old.relations
+            || *relations_left_out != old.relations_left_out
             || *unsynced != old.unsynced
             || *deployment != old.deployment
     }

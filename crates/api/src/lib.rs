@@ -25,6 +25,7 @@ mod object_row;
 pub mod operations;
 mod overview;
 pub mod question;
+mod relations;
 pub mod report;
 mod resources;
 mod row_part;
@@ -58,6 +59,7 @@ pub use object_actions::{
 };
 pub use object_row::{ObjectEvent, ObjectList, ObjectRow};
 pub use overview::{FleetOverview, LateProblem};
+pub use relations::{RelatedApp, RelationDirection, RelationRow};
 pub use resources::{ResourceList, ResourceRow};
 pub use row_part::{RowPart, Unobserved};
 pub use rules::{AskedBranch, AskedRules, RuleFaultRow, RuleList, RuleRow, RuleTrial, RulingRow};
@@ -68,7 +70,8 @@ pub use tree::{AppTree, Collapsed, Relation, TreeList, TreeNode, TreeOptions};
 pub use trust::{FindingObject, TrustFinding, TrustReport};
 pub use wait::{WaitChange, WaitSummary};
 
-use taffrail_apps::{AppError, AppRef, Delivery};
+pub use taffrail_apps::AppName;
+use taffrail_apps::{AppError, AppRef};
 
 /// The `apiVersion` of all answers.
 pub const API_VERSION: &str = "cli.taffrail.dev/v1alpha1";
@@ -127,34 +130,6 @@ impl From<&AppError> for ErrorRow {
             reason: error.error.reason.clone(),
             message: error.error.message.clone(),
         }
-    }
-}
-
-/// The name of an app, without its cluster.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct AppName {
-    /// The delivery of the app, such as a Flux Kustomization.
-    pub delivery: Delivery,
-    /// Namespace of its declaring object; of an app without one, the namespace of its objects or its Helm release.
-    pub namespace: String,
-    /// Name of its declaring object; of an app without one, the value of the label or the name of the Helm release.
-    pub name: String,
-}
-
-/// Formats as messages name an app: `flux-kustomization flux-system/shop`.
-impl fmt::Display for AppName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let AppName { delivery, namespace, name } = self;
-        let slash = if namespace.is_empty() { "" } else { "/" };
-        write!(f, "{delivery} {namespace}{slash}{name}")
-    }
-}
-
-impl From<&AppRef> for AppName {
-    fn from(app: &AppRef) -> AppName {
-        AppName { delivery: app.delivery, namespace: app.namespace.clone(), name: app.name.clone() }
     }
 }
 

@@ -153,7 +153,7 @@ fn attention(answer: &OverviewAnswer) -> (usize, Vec<AttentionEntry>) {
             told.insert(cluster);
         } else if let Some(problem) = &app.problem {
             let place = groups.problem(problem, &app.cluster, &app.cluster);
-            groups.add(place, &app.key, &app.cluster, problem.object.as_ref(), app.since);
+            groups.add(place, &app.key, &app.cluster, problem.cause().object, app.since);
         }
     }
     for row in clusters.iter().filter(|row| !row.freshness.is_live() && !told.contains(&*row.name)) {

@@ -18,6 +18,7 @@ use crate::problem::Problem;
 use crate::scope::ScopeError;
 use crate::sync::{ObjectSync, Source, Sync, SyncState};
 use crate::teachers::Unheard;
+use crate::upstream::Upstreams;
 use crate::words::Words;
 
 /// The reason of a status when objects are in a cluster that was not queried.
@@ -151,6 +152,9 @@ pub struct App {
     /// The app that delivers this app's objects in place of its own tool, as a sync delivers a package of Porch; `None`
     /// if its own tool does.
     pub delivered_by: Option<AppRef>,
+    /// The apps upstream of this one: those that it depends on, the one that delivers its declaring object, and
+    /// `delivered_by`.
+    pub upstreams: Upstreams,
     /// The declared objects.
     pub resources: Vec<Resource>,
     /// The problems on any axis, notices included, the worst first; empty if there are none.

@@ -13,16 +13,19 @@ use taffrail_status::{ActiveRules, Presence, Status, Teacher, TeachingTime, Voic
 use crate::agreement::{LargeMarks, is_large};
 use crate::app::{App, AppError, AppList, OUT_OF_REACH, Resource, UNREADABLE};
 use crate::declaration::{Declaration, Destination};
-use crate::delivery::{AppLabels, Declarations, argo};
+use crate::delivery::{AppLabels, Declarations, argo, flux};
 use crate::fleet::Fleet;
-use crate::identity::{AppRef, Delivery};
+use crate::identity::{AppName, AppRef, Delivery};
 use crate::memo::Memo;
+use crate::noting::metadata_of;
 use crate::objects::{Objects, freshness_of, freshness_of_home, suffices, why_unread};
 use crate::problems;
 use crate::read_errors::read_errors;
+use crate::relations::Relations;
 use crate::scope::{Scope, ScopeError};
 use crate::sync::{ObjectSync, Source, SyncState};
 use crate::teachers::{Standings, of_doubted, teachers};
+use crate::upstream::{MAX_UPSTREAMS, RelationType, Upstream, Upstreams};
 use crate::words::{Said, Words};
 
 /// The reason of the errors about namespaces with objects that were not judged because of a cost limit.
@@ -78,18 +81,18 @@ pub fn declared_each(
 
 fn list(fleet: &Fleet<'_>, found: Declarations, rules: &ActiveRules<'_>, now: Timestamp) -> AppList {
     let judge = Judge::new(fleet, rules, now);
-    let names: Vec<AppRef> = found.apps.iter().map(|app| judge.name(app)).collect();
     let row = |app: Arc<Declaration>| {
-        let via = app.delivered_by.and_then(|place| names.get(place)).cloned();
-        let (cluster, row) = judge.row(Arc::unwrap_or_clone(app));
-        (cluster, App { delivered_by: via, ..row })
+        let via = app.delivered_by.and_then(|place| found.get(place));
+        judge.row(Arc::unwrap_or_clone(app), via)
     };
     let shown = found.apps.iter().cloned().enumerate().filter(|(place, _)| !found.left_out.has_app(*place));
     let mut rows: Vec<(usize, App)> = shown.map(|(_, app)| row(app)).collect();
     rows.sort_by_cached_key(|(cluster, row)| order(*cluster, &row.app));
     let errors = errors(fleet, &found, &[], &judge);
     let left_out = found.left_out.names(fleet);
-    AppList { apps: rows.into_iter().map(|(_, row)| row).collect(), errors, left_out }
+    let mut apps: Vec<App> = rows.into_iter().map(|(_, row)| row).collect();
+    Relations::default().find_all(&mut apps);
+    AppList { apps, errors, left_out }
 }
 
 /// Returns the sort key of an app: the index of the cluster that shows it, namespace, name, delivery, home cluster.
@@ -203,8 +206,11 @@ impl<'f, 'a> Judge<'f, 'a> {
         }
     }
 
-    /// Judges the app that `app` declares. Returns it with the index of the cluster in which its row is shown.
-    pub(crate) fn row(&self, mut app: Declaration) -> (usize, App) {
+    /// Judges the app that `app` declares; `via` is the app that delivers its objects in place of its own tool. Returns
+    /// it with the index of the cluster in which its row is shown.
+    ///
+    /// [`Relations`] adds what other rows tell of it.
+    pub(crate) fn row(&self, mut app: Declaration, via: Option<&Declaration>) -> (usize, App) {
         // Messages of delivery tools may have any length.
         app.message = cut(app.message).into_owned();
         app.trouble = app.trouble.map(|trouble| cut(trouble).into_owned());
@@ -258,10 +264,13 @@ impl<'f, 'a> Judge<'f, 'a> {
             app.declaring.as_ref(),
         );
         let halves = [freshness, home_freshness];
-        let mut problems = problems::of(&app, halves, not_well, &resources, &unsynced, self.fleet, self.now);
+        let mut problems =
+            problems::of((&app, via), halves, not_well, &resources, &unsynced, self.fleet, self.now);
         for problem in &mut problems {
             problem.message = self.said.borrow_mut().words(std::mem::take(&mut problem.message));
         }
+        let via = via.map(|via| self.name(via));
+        let upstreams = self.upstreams(&app, via.as_ref());
         let said = match (&app.trouble, app.sync.state) {
             (Some(trouble), SyncState::Failed | SyncState::Unknown) if !trouble.is_empty() => trouble.clone(),
             _ => app.message,
@@ -281,7 +290,8 @@ impl<'f, 'a> Judge<'f, 'a> {
             freshness,
             home_freshness,
             source: app.source.map(Source::without_password),
-            delivered_by: None,
+            delivered_by: via,
+            upstreams,
             worst: not_well.map(|speaker| (*speaker.key).clone()),
             speaker: not_well.cloned(),
             unheard,
@@ -319,6 +329,35 @@ impl<'f, 'a> Judge<'f, 'a> {
             }
             _ => None,
         }
+    }
+
+    /// Returns the apps that the declaration of `app` names as upstream: those that it depends on, and `via`, which
+    /// delivers its objects.
+    fn upstreams(&self, app: &Declaration, via: Option<&AppRef>) -> Upstreams {
+        let is_flux = matches!(app.delivery, Delivery::FluxKustomization | Delivery::FluxHelmRelease);
+        let home = self.fleet.objects(app.home);
+        let declaring = app.declaring.as_ref().filter(|_| is_flux);
+        let observed = declaring.and_then(|key| home.get(key.as_ref()).present());
+        let (named, left_out) =
+            observed.map(|observed| flux::depends_on(&observed, MAX_UPSTREAMS)).unwrap_or_default();
+        // While the object is there, only its metadata matters: it changes seldom.
+        let is_missing = |key: &ObjectKey| match metadata_of(home, key) {
+            Presence::Present(_) => false,
+            _ => matches!(home.get(key.as_ref()), Presence::Absent),
+        };
+        let depends_on = named.into_iter().map(|key| Upstream {
+            relation: RelationType::DependsOn,
+            home: home.name().to_owned(),
+            is_missing: is_missing(&key),
+            app: AppName { delivery: app.delivery, namespace: key.namespace, name: key.name },
+        });
+        let delivered_by = via.map(|via| Upstream {
+            relation: RelationType::DeliveredBy,
+            home: via.home.clone(),
+            app: AppName::from(via),
+            is_missing: false,
+        });
+        Upstreams { apps: depends_on.chain(delivered_by).collect(), left_out }
     }
 
     /// Returns the objects of an app that Argo CD reports as not synced; empty for apps of other delivery tools.

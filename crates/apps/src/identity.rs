@@ -157,6 +157,34 @@ impl fmt::Display for AppRef {
     }
 }
 
+/// The name of an app, without its cluster.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AppName {
+    /// The delivery of the app, such as a Flux Kustomization.
+    pub delivery: Delivery,
+    /// Namespace of its declaring object; of an app without one, the namespace of its objects or its Helm release.
+    pub namespace: String,
+    /// Name of its declaring object; of an app without one, the value of the label or the name of the Helm release.
+    pub name: String,
+}
+
+/// Formats as messages name an app: `flux-kustomization flux-system/shop`.
+impl fmt::Display for AppName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let AppName { delivery, namespace, name } = self;
+        let slash = if namespace.is_empty() { "" } else { "/" };
+        write!(f, "{delivery} {namespace}{slash}{name}")
+    }
+}
+
+impl From<&AppRef> for AppName {
+    fn from(app: &AppRef) -> AppName {
+        AppName { delivery: app.delivery, namespace: app.namespace.clone(), name: app.name.clone() }
+    }
+}
+
 /// The annotation or label that joins apps of several clusters into one.
 pub const APP_ANNOTATION: &str = "taffrail.dev/app";
 

@@ -35,6 +35,8 @@
 //!   has handled them; a file for each tool.
 //! * [`trust`] looks for signs that a green status is wrong, a file for each sort. What only it needs (leases, the
 //!   workloads of delivery tools) is read only for it.
+//! * `upstream` has the relations of apps to each other; `relations` finds them and names the cause of an app that waits
+//!   for another one.
 //! * [`apps()`] computes the apps.
 
 mod agreement;
@@ -71,6 +73,7 @@ mod read_errors;
 mod reading;
 mod reads;
 mod reconciliation;
+mod relations;
 mod round_robin;
 mod rows;
 mod scope;
@@ -80,6 +83,7 @@ mod sync;
 mod teachers;
 pub mod text;
 pub mod trust;
+mod upstream;
 pub mod verbs;
 pub mod wait;
 mod words;
@@ -97,14 +101,16 @@ pub use delivery::{
 pub use find::{AppQuery, FindError, InvalidAppQuery, full_name};
 pub use fleet::{FleetMember, Renewals, Sameness, aliases, members, server_address};
 pub use freshness::{Freshness, FreshnessState};
-pub use identity::{APP_ANNOTATION, AppKey, AppRef, ClusterId, Delivery, UnknownDelivery};
+pub use identity::{APP_ANNOTATION, AppKey, AppName, AppRef, ClusterId, Delivery, UnknownDelivery};
 pub use indexed::{IndexedCluster, index_settings};
 pub use kinds::{KindCatalog, ServedKind, needs_body};
 pub use objects::{Objects, suffices};
 pub use orphans::{Orphan, Orphans};
 pub use owners::{controllers, dependents};
 pub use ownership::{NOT_SHOWN, Ownership, Ownerships};
-pub use problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity, SUSPENDED};
+pub use problem::{
+    Axis, CONTROLLER_STOPPED, Problem, ProblemCause, ProblemSeverity, SUSPENDED, UpstreamProblem,
+};
 pub use problems::{freshness_problem, health_problem, order_problems, unconfirmed_problem};
 pub use questions::QuestionLog;
 pub use reading::{NotLiveScope, NotLiveState, ReadStats, ReadingCost, WatchStats};
@@ -128,6 +134,7 @@ pub use sync::{
     DifferingFields, ObjectSync, ObjectSyncState, Source, Sync, SyncState, UnknownSyncState, shorten,
 };
 pub use teachers::Unheard;
+pub use upstream::{MAX_UPSTREAMS, RelationType, Upstream, Upstreams};
 pub use words::{ByAddress, Words};
 
 /// Names of the objects that configure an Argo CD, and of those by which it is recognised.

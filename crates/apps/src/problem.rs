@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use taffrail_object::{ObjectKey, ObjectKeyRef};
 use taffrail_status::{MAX_MESSAGE, cut};
 
+use crate::identity::AppName;
 use crate::words::Words;
 
 /// Ten minutes: the time for which a tool may leave the desired revision untried, or a sync may run, before that is a
@@ -61,11 +62,57 @@ pub struct Problem {
     /// The object that shows the problem; left out if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectKey>,
+    /// The problem of the app upstream that is the cause of this one; left out if no such app is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<Box<UpstreamProblem>>,
+}
+
+/// The problem of an app upstream, because of which an app downstream is not well.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct UpstreamProblem {
+    /// The app upstream.
+    pub app: AppName,
+    /// The axis of its problem.
+    pub axis: Axis,
+    /// The state on that axis, as in the problem of the app upstream.
+    pub state: String,
+    /// The severity of its problem.
+    pub severity: ProblemSeverity,
+    /// The message of its problem.
+    pub message: Words,
+    /// The object that shows its problem; left out if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<ObjectKey>,
+}
+
+/// The parts of a problem by which problems with one cause are recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProblemCause<'p> {
+    /// The severity.
+    pub severity: ProblemSeverity,
+    /// The axis.
+    pub axis: Axis,
+    /// The state on that axis.
+    pub state: &'p str,
+    /// The message.
+    pub message: &'p str,
+    /// The object that shows the problem; `None` if there is none.
+    pub object: Option<&'p ObjectKey>,
 }
 
 impl Problem {
     pub(crate) fn new(axis: Axis, state: impl Into<String>, severity: ProblemSeverity) -> Problem {
-        Problem { axis, state: state.into(), severity, since: None, message: Words::default(), object: None }
+        Problem {
+            axis,
+            state: state.into(),
+            severity,
+            since: None,
+            message: Words::default(),
+            object: None,
+            upstream: None,
+        }
     }
 
     pub(crate) fn says(self, message: impl Into<Words>) -> Problem {
@@ -80,6 +127,34 @@ impl Problem {
 
     pub(crate) fn about<'k>(self, key: impl Into<ObjectKeyRef<'k>>) -> Problem {
         Problem { object: Some(key.into().to_owned()), ..self }
+    }
+
+    /// Names the problem of an app upstream as the cause of this one.
+    pub(crate) fn caused_by(self, upstream: UpstreamProblem) -> Problem {
+        Problem { upstream: Some(Box::new(upstream)), ..self }
+    }
+
+    /// Returns this problem as that of `app`, which is the cause of a problem of an app downstream.
+    pub(crate) fn of_upstream(&self, app: AppName) -> UpstreamProblem {
+        let Problem { axis, state, severity, message, object, .. } = self.clone();
+        UpstreamProblem { app, axis, state, severity, message, object }
+    }
+
+    /// Returns the cause by which the problem is grouped: that of the app upstream if one is the cause, else the problem
+    /// itself.
+    pub fn cause(&self) -> ProblemCause<'_> {
+        match self.upstream.as_deref() {
+            Some(UpstreamProblem { app: _, axis, state, severity, message, object }) => {
+                ProblemCause { severity: *severity, axis: *axis, state, message, object: object.as_ref() }
+            }
+            None => ProblemCause {
+                severity: self.severity,
+                axis: self.axis,
+                state: &self.state,
+                message: &self.message,
+                object: self.object.as_ref(),
+            },
+        }
     }
 
     /// Returns true if the problem is more than a notice, so that it counts for `--exit-status` and in `explain`.

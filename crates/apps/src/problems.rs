@@ -9,7 +9,7 @@ use crate::delivery::argo::installs;
 use crate::delivery::{self, argo, config_sync, controllers, flux, helm, late};
 use crate::fleet::Fleet;
 use crate::freshness::{Freshness, FreshnessState};
-use crate::identity::Delivery;
+use crate::identity::{AppName, Delivery};
 use crate::objects::Objects;
 use crate::problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity, RULES_UNREAD, SUSPENDED, untried};
 use crate::scope::Scope;
@@ -17,10 +17,10 @@ use crate::sync::{ObjectSync, SyncState, shorten};
 
 /// Returns the problems of an app on all axes, the worst first, one for each axis and state.
 ///
-/// `halves` are the freshness of the target and of the home: if neither is live, only that of the target is a problem.
-/// `worst` is the entry that decides the status, if the app is not well.
+/// `via` is the app that delivers the objects of `app` in place of its own tool. `halves` are the freshness of the target
+/// and of the home: if neither is live, only that of the target is a problem. `worst` is the entry that decides the status, if the app is not well.
 pub(crate) fn of(
-    app: &Declaration,
+    (app, via): (&Declaration, Option<&Declaration>),
     halves: [Freshness; 2],
     worst: Option<&Resource>,
     resources: &[Resource],
@@ -34,7 +34,7 @@ pub(crate) fn of(
     let dark = [target, home].into_iter().zip(halves).filter_map(|(objects, half)| dark(objects, half));
     found.extend(dark.take(1));
     found.extend(worst.map(health_problem));
-    let delivered = delivered(app, unsynced, fleet, now);
+    let delivered = delivered((app, via), unsynced, fleet, now);
     // For objects out of reach the only known time is that at which their tool lost sight of them.
     let unknown = delivered.iter().find(|it| it.axis == Axis::Sync && it.state == "Unknown");
     if let (Destination::OutOfReach(_), Some(unknown)) = (&app.destination, unknown) {
@@ -145,7 +145,12 @@ pub fn health_problem(worst: &Resource) -> Problem {
 
 /// Returns the problems that the delivery tool, the sources and the controllers of an app report. A problem of a source
 /// that is not a notice replaces an unknown sync state, and a stopped controller replaces OutOfSync.
-fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now: Timestamp) -> Vec<Problem> {
+fn delivered(
+    (app, via): (&Declaration, Option<&Declaration>),
+    unsynced: &[ObjectSync],
+    fleet: &Fleet<'_>,
+    now: Timestamp,
+) -> Vec<Problem> {
     let home = fleet.objects(app.home);
     let declaring = app.declaring.as_ref().and_then(|key| home.get(key.as_ref()).present());
     let mut found = Vec::new();
@@ -166,6 +171,9 @@ fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now:
     };
     let is_of_source = || of_source().is_some_and(|error| error == trouble);
     match app.sync.state {
+        SyncState::Failed if via.is_some_and(|via| via.sync.state == SyncState::Failed) => {
+            found.extend(via.map(|via| about(carried(via, trouble, fleet))));
+        }
         SyncState::Failed => {
             let axis = if is_of_source() { Axis::Source } else { Axis::Sync };
             let problem = Problem::new(axis, "Failed", ProblemSeverity::Error);
@@ -227,6 +235,24 @@ fn delivered(app: &Declaration, unsynced: &[ObjectSync], fleet: &Fleet<'_>, now:
         found.retain(|it| it.state != "OutOfSync");
     }
     found
+}
+
+/// Returns the problem of an app whose objects `via` delivers: that the sync of `via` failed, with the message `trouble`.
+fn carried(via: &Declaration, trouble: &str, fleet: &Fleet<'_>) -> Problem {
+    let observed = via.declaring.as_ref().and_then(|key| fleet.objects(via.home).get(key.as_ref()).present());
+    let source_error =
+        observed.as_ref().and_then(|observed| delivery::source_error(via.delivery, &observed.object));
+    let axis = if source_error.is_some_and(|error| error == trouble) { Axis::Source } else { Axis::Sync };
+    let since = observed.as_ref().and_then(|observed| failed_at(via.delivery, observed));
+    let own = Problem::new(axis, "Failed", ProblemSeverity::Error).since(since).says(trouble);
+    let own = match &via.declaring {
+        Some(key) => own.about(key),
+        None => own,
+    };
+    let name = AppName { delivery: via.delivery, namespace: via.namespace.clone(), name: via.name.clone() };
+    let upstream = own.of_upstream(name);
+    let message = format!("{}, which delivers the app, failed: {trouble}", via.declaring_name());
+    own.says(message).caused_by(upstream)
 }
 
 /// Returns the problem that a sync has been in progress for [`MAX_UNTRIED_TIME`](crate::problem::MAX_UNTRIED_TIME) or

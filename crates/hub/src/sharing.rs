@@ -1,11 +1,11 @@
-//! Parts that halves of many apps have alike: sources and labels. A fleet has the same apps in many clusters, so that
+//! Parts that halves of many apps have alike: sources, labels and apps upstream. A fleet has the same apps in many clusters, so that
 //! equal parts share their memory.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 
-use taffrail_api::report::HalfBody;
+use taffrail_api::report::{HalfBody, HalfUpstreams};
 use taffrail_apps::Source;
 
 /// The number of parts up to which unused ones are not searched.
@@ -16,6 +16,7 @@ const MIN_PARTS: usize = 1_000;
 pub(crate) struct SharedParts {
     sources: Parts<Source>,
     labels: Parts<BTreeMap<String, String>>,
+    upstreams: Parts<HalfUpstreams>,
 }
 
 /// The parts of one type.
@@ -53,8 +54,12 @@ impl SharedParts {
     pub(crate) fn share(&mut self, body: &mut HalfBody) {
         let HalfBody::Declared(body) = body else { return };
         let (has_short_source, has_short_labels) = (body.has_short_source(), body.has_short_labels());
+        let has_short_upstreams = body.has_short_upstreams();
         if let Some(source) = body.source.as_mut().filter(|_| has_short_source) {
             self.sources.share(source);
+        }
+        if let Some(upstreams) = body.upstreams.as_mut().filter(|_| has_short_upstreams) {
+            self.upstreams.share(upstreams);
         }
         if has_short_labels {
             self.labels.share(&mut body.labels);

@@ -206,6 +206,15 @@ pub(crate) struct GetArguments {
     #[arg(value_name = "APP")]
     pub(crate) name: Vec<AppQuery>,
 
+    /// List only apps directly upstream of this one (repeatable): it depends on them, or they deliver its declaring object
+    /// or its objects
+    #[arg(long, value_name = "APP")]
+    pub(crate) upstream_of: Vec<AppQuery>,
+
+    /// List only apps directly downstream of this one (repeatable)
+    #[arg(long, value_name = "APP")]
+    pub(crate) downstream_of: Vec<AppQuery>,
+
     /// List only apps declared in this namespace; with `clusters`: count only these; with `resources`: only their
     /// objects, in whichever namespace these are (see --in-namespace); with --orphaned: only objects in this namespace
     /// [default: all namespaces]
@@ -253,7 +262,7 @@ pub(crate) struct GetArguments {
     /// With `apps`: show them as they were at this time, by the history of the hub of --hub: a time (RFC 3339), such as
     /// 2026-03-01T12:00:00Z, or how long ago, such as 90m or 2h. What was not observed then is Unknown
     #[arg(long, value_name = "TIME", value_parser = PastTime::parse, conflicts_with_all = [
-        "watch", "exit_status", "suspended", "selector", "in_namespace", "orphaned",
+        "watch", "exit_status", "suspended", "selector", "in_namespace", "orphaned", "upstream_of", "downstream_of",
     ])]
     pub(crate) at: Option<PastTime>,
 

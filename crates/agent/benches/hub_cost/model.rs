@@ -272,6 +272,7 @@ impl Model {
             since: last_success,
             message: OUT_OF_SYNC.into(),
             object: None,
+            upstream: None,
         };
         let is_flux = delivery(app) != Delivery::ArgoApplication;
         let declared = DeclaredHalf {
@@ -301,6 +302,7 @@ impl Model {
             own: None,
             problems: state.is_out_of_sync.then_some(problem).into_iter().collect(),
             syncs: Vec::new(),
+            upstreams: None,
             not_live: None,
             unobserved: Default::default(),
         };
@@ -318,6 +320,7 @@ impl Model {
                     since: Some(state.since(cluster, app)),
                     message: message.into(),
                     object: Some(object),
+                    upstream: None,
                 },
             })
         });

@@ -29,6 +29,7 @@ pub(crate) fn halves(home: &str, target: &str, name: &str) -> Vec<Half> {
         own: None,
         problems: Vec::new(),
         syncs: Vec::new(),
+        upstreams: None,
         not_live: None,
         unobserved: Default::default(),
     };

@@ -344,6 +344,22 @@ pub struct Declared {
     /// Left out if the half is as fresh as its cluster.
     #[prost(message, optional, tag = "11")]
     pub not_live: ::core::option::Option<NotLive>,
+    /// The apps upstream: those that the app depends on, and those that deliver its declaring object or its objects.
+    #[prost(message, repeated, tag = "12")]
+    pub upstreams: ::prost::alloc::vec::Vec<Upstream>,
+    /// The number of further apps that it depends on.
+    #[prost(uint32, tag = "13")]
+    pub upstreams_left_out: u32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Upstream {
+    #[prost(enumeration = "RelationType", tag = "1")]
+    pub r#type: i32,
+    #[prost(message, optional, tag = "2")]
+    pub app: ::core::option::Option<AppId>,
+    /// True if the cluster that would declare the app does not have the object.
+    #[prost(bool, tag = "3")]
+    pub is_missing: bool,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Observed {
@@ -434,6 +450,26 @@ pub struct Problem {
     pub severity: i32,
     #[prost(message, optional, tag = "4")]
     pub since: ::core::option::Option<Time>,
+    #[prost(string, tag = "5")]
+    pub message: ::prost::alloc::string::String,
+    #[prost(message, optional, tag = "6")]
+    pub object: ::core::option::Option<ObjectKey>,
+    /// The problem of the app upstream that is the cause.
+    #[prost(message, optional, tag = "7")]
+    pub upstream: ::core::option::Option<UpstreamProblem>,
+}
+/// The problem of an app upstream, which the same cluster declares unless the app's relations tell another one.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UpstreamProblem {
+    /// The app; its home is empty.
+    #[prost(message, optional, tag = "1")]
+    pub app: ::core::option::Option<AppId>,
+    #[prost(enumeration = "Axis", tag = "2")]
+    pub axis: i32,
+    #[prost(string, tag = "3")]
+    pub state: ::prost::alloc::string::String,
+    #[prost(enumeration = "Severity", tag = "4")]
+    pub severity: i32,
     #[prost(string, tag = "5")]
     pub message: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "6")]
@@ -700,6 +736,46 @@ impl Delivery {
             "DELIVERY_HELM" => Some(Self::Helm),
             "DELIVERY_LABEL" => Some(Self::Label),
             "DELIVERY_TAFFRAIL" => Some(Self::Taffrail),
+            _ => None,
+        }
+    }
+}
+/// The type of a relation to an app upstream. UNSPECIFIED: the hub leaves the relation out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum RelationType {
+    Unspecified = 0,
+    /// The app downstream is not applied before the one upstream is ready.
+    DependsOn = 1,
+    /// The app upstream delivers the declaring object of the one downstream.
+    CreatedBy = 2,
+    /// The app upstream delivers the objects of the one downstream.
+    DeliveredBy = 3,
+    /// The app upstream delivers the object that stands for the cluster of the one downstream.
+    HostedBy = 4,
+}
+impl RelationType {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "RELATION_TYPE_UNSPECIFIED",
+            Self::DependsOn => "RELATION_TYPE_DEPENDS_ON",
+            Self::CreatedBy => "RELATION_TYPE_CREATED_BY",
+            Self::DeliveredBy => "RELATION_TYPE_DELIVERED_BY",
+            Self::HostedBy => "RELATION_TYPE_HOSTED_BY",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "RELATION_TYPE_UNSPECIFIED" => Some(Self::Unspecified),
+            "RELATION_TYPE_DEPENDS_ON" => Some(Self::DependsOn),
+            "RELATION_TYPE_CREATED_BY" => Some(Self::CreatedBy),
+            "RELATION_TYPE_DELIVERED_BY" => Some(Self::DeliveredBy),
+            "RELATION_TYPE_HOSTED_BY" => Some(Self::HostedBy),
             _ => None,
         }
     }

@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_apps::{
-    Axis, ClusterId, Delivery, FreshnessState, NotLiveState, Problem, ProblemSeverity, Source, Sync,
-    SyncAttempt, SyncResult, SyncState,
+    Axis, ClusterId, Delivery, FreshnessState, NotLiveState, Problem, ProblemSeverity, RelationType, Source,
+    Sync, SyncAttempt, SyncResult, SyncState, UpstreamProblem,
 };
 use taffrail_object::ObjectKey;
 use taffrail_status::{Status, rollup::Counts};
 
 use super::generated as wire;
 use crate::report::{
-    AppId, Buckets, ClusterReport, Content, DeclaredHalf, Half, HalfBody, HalfId, HalfSide, LostCluster,
-    NotLive, ObservedHalf, Report, Speaker, StreamPosition,
+    AppId, Buckets, ClusterReport, Content, DeclaredHalf, Half, HalfBody, HalfId, HalfSide, HalfUpstream,
+    HalfUpstreams, LostCluster, NotLive, ObservedHalf, Report, Speaker, StreamPosition,
 };
 use crate::{AppName, ErrorRow, NotLiveRow, ReadingView, Unobserved};
 
@@ -115,7 +115,16 @@ fn declared(half: wire::Declared, cluster: &ClusterId) -> Result<DeclaredHalf, I
         problems,
         syncs,
         not_live,
+        upstreams,
+        upstreams_left_out,
     } = half;
+    let upstreams = HalfUpstreams {
+        apps: upstreams
+            .into_iter()
+            .filter_map(|it| upstream(it, cluster).transpose())
+            .collect::<Result<_, _>>()?,
+        left_out: upstreams_left_out as usize,
+    };
     let sync = sync.unwrap_or_default();
     let state = match sync.state() {
         wire::SyncState::Synced => SyncState::Synced,
@@ -146,9 +155,24 @@ fn declared(half: wire::Declared, cluster: &ClusterId) -> Result<DeclaredHalf, I
         own: own.map(speaker).transpose()?.map(Box::new),
         problems: problems.into_iter().map(problem).collect::<Result<_, _>>()?,
         syncs: syncs.into_iter().map(attempt).collect::<Result<_, _>>()?,
+        upstreams: (upstreams != HalfUpstreams::default()).then(|| Arc::new(upstreams)),
         not_live: not_live.map(freshness),
         unobserved: Unobserved::default(),
     })
+}
+
+/// Returns an app upstream; `None` if this version does not know the type of the relation, or the delivery.
+fn upstream(upstream: wire::Upstream, cluster: &ClusterId) -> Result<Option<HalfUpstream>, InvalidMessage> {
+    let relation = match upstream.r#type() {
+        wire::RelationType::Unspecified => return Ok(None),
+        wire::RelationType::DependsOn => RelationType::DependsOn,
+        wire::RelationType::CreatedBy => RelationType::CreatedBy,
+        wire::RelationType::DeliveredBy => RelationType::DeliveredBy,
+        wire::RelationType::HostedBy => RelationType::HostedBy,
+    };
+    let wire::Upstream { app, is_missing, .. } = upstream;
+    let app = app_id(app.ok_or(InvalidMessage::Missing("app upstream"))?, cluster);
+    Ok(app.map(|app| HalfUpstream { relation, app, is_missing }))
 }
 
 fn attempt(sync: wire::SyncAttempt) -> Result<SyncAttempt, InvalidMessage> {
@@ -197,26 +221,44 @@ fn speaker(speaker: wire::Speaker) -> Result<Speaker, InvalidMessage> {
 }
 
 fn problem(problem: wire::Problem) -> Result<Problem, InvalidMessage> {
-    let axis = match problem.axis() {
+    let axis = axis(problem.axis());
+    let severity = severity(problem.severity());
+    let wire::Problem { state, since, message, object, upstream, .. } = problem;
+    let since = since.map(|at| time(at, "begin of a problem")).transpose()?;
+    let upstream = upstream.and_then(upstream_problem).map(Box::new);
+    let object = object.map(object_key);
+    Ok(Problem { axis, state, severity, since, message: message.into(), object, upstream })
+}
+
+/// Returns the problem of an app upstream; `None` if this version does not know the delivery of the app.
+fn upstream_problem(problem: wire::UpstreamProblem) -> Option<UpstreamProblem> {
+    let (axis, severity) = (axis(problem.axis()), severity(problem.severity()));
+    let wire::UpstreamProblem { app, state, message, object, .. } = problem;
+    let AppId { app, .. } = app_id(app?, &ClusterId(String::new()))?;
+    let (message, object) = (message.into(), object.map(object_key));
+    Some(UpstreamProblem { app, axis, state, severity, message, object })
+}
+
+fn axis(axis: wire::Axis) -> Axis {
+    match axis {
         wire::Axis::Freshness => Axis::Freshness,
         wire::Axis::Health | wire::Axis::Unspecified => Axis::Health,
         wire::Axis::Sync => Axis::Sync,
         wire::Axis::Source => Axis::Source,
-    };
-    let severity = match problem.severity() {
+    }
+}
+
+fn severity(severity: wire::Severity) -> ProblemSeverity {
+    match severity {
         wire::Severity::Error | wire::Severity::Unspecified => ProblemSeverity::Error,
         wire::Severity::Waiting => ProblemSeverity::Waiting,
         wire::Severity::Notice => ProblemSeverity::Notice,
-    };
-    let wire::Problem { state, since, message, object, .. } = problem;
-    let object = object.map(|wire::ObjectKey { group, kind, namespace, name }| ObjectKey {
-        group,
-        kind,
-        namespace,
-        name,
-    });
-    let since = since.map(|at| time(at, "begin of a problem")).transpose()?;
-    Ok(Problem { axis, state, severity, since, message: message.into(), object })
+    }
+}
+
+fn object_key(key: wire::ObjectKey) -> ObjectKey {
+    let wire::ObjectKey { group, kind, namespace, name } = key;
+    ObjectKey { group, kind, namespace, name }
 }
 
 fn status(status: wire::Status) -> Status {

@@ -41,6 +41,9 @@ fn problem(axis: Axis, severity: ProblemSeverity) -> Problem {
             namespace: "shop".to_owned(),
             name: "web".to_owned(),
         }),
+        upstr,
+        upstream: None,
+        eam: None,
     }
 }
 
@@ -100,6 +103,7 @@ fn halves() -> Vec<Half> {
             own: (at_place % 2 == 0).then(|| Box::new(speaker(Status::ALL[at_place % 6]))),
             problems: axes.map(|axis| problem(axis, severities[at_place % 3])).into(),
             syncs: results.map(attempt).into(),
+            upstreams: None,
             not_live: if at_place % 2 == 0 { None } else { stale(Some(1_500)) },
             unobserved: Default::default(),
         };

@@ -4,15 +4,16 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_apps::{
-    Axis, ClusterId, Delivery, FreshnessState, NotLiveState, ProblemSeverity, SyncResult, SyncState,
+    Axis, ClusterId, Delivery, FreshnessState, NotLiveState, ProblemSeverity, RelationType, SyncResult,
+    SyncState, UpstreamProblem,
 };
 use taffrail_status::{Status, rollup::Counts};
 
 use super::MAX_ERRORS;
 use super::generated as wire;
 use crate::report::{
-    AppId, ClusterReport, Content, DeclaredHalf, Half, HalfBody, HalfId, HalfSide, NotLive, ObservedHalf,
-    Report, SourceMessage, SourceReply, Speaker,
+    AppId, ClusterReport, Content, DeclaredHalf, Half, HalfBody, HalfId, HalfSide, HalfUpstream, NotLive,
+    ObservedHalf, Report, SourceMessage, SourceReply, Speaker,
 };
 use crate::{ErrorRow, ReadingView};
 
@@ -114,6 +115,7 @@ fn declared(half: DeclaredHalf, cluster: &ClusterId) -> wire::Declared {
         own,
         problems,
         syncs,
+        upstreams,
         not_live,
         // An agent reads an API server, which tells all.
         unobserved: _,
@@ -163,7 +165,20 @@ fn declared(half: DeclaredHalf, cluster: &ClusterId) -> wire::Declared {
         problems: problems.into_iter().map(problem).collect(),
         syncs: syncs.into_iter().map(attempt).collect(),
         not_live: not_live.map(freshness),
+        upstreams_left_out: upstreams.as_ref().map_or(0, |it| count(it.left_out)),
+        upstreams: upstreams.iter().flat_map(|it| &it.apps).map(|it| upstream(it, cluster)).collect(),
     }
+}
+
+fn upstream(upstream: &HalfUpstream, cluster: &ClusterId) -> wire::Upstream {
+    let HalfUpstream { relation, app, is_missing } = upstream.clone();
+    let relation = match relation {
+        RelationType::DependsOn => wire::RelationType::DependsOn,
+        RelationType::CreatedBy => wire::RelationType::CreatedBy,
+        RelationType::DeliveredBy => wire::RelationType::DeliveredBy,
+        RelationType::HostedBy => wire::RelationType::HostedBy,
+    };
+    wire::Upstream { r#type: relation.into(), app: Some(app_id(app, cluster)), is_missing }
 }
 
 fn observed(half: ObservedHalf) -> wire::Observed {
@@ -196,30 +211,51 @@ fn speaker(speaker: Speaker) -> wire::Speaker {
 }
 
 fn problem(problem: taffrail_apps::Problem) -> wire::Problem {
-    let taffrail_apps::Problem { axis, state, severity, since, message, object } = problem;
-    let axis = match axis {
+    let taffrail_apps::Problem { axis, state, severity, since, message, object, upstream } = problem;
+    wire::Problem {
+        axis: axis_code(axis).into(),
+        state,
+        severity: severity_code(severity).into(),
+        since: since.map(time),
+        message: message.as_str().to_owned(),
+        object: object.map(object_key),
+        upstream: upstream.map(|upstream| upstream_problem(*upstream)),
+    }
+}
+
+fn upstream_problem(problem: UpstreamProblem) -> wire::UpstreamProblem {
+    let UpstreamProblem { app, axis, state, severity, message, object } = problem;
+    let own = ClusterId(String::new());
+    wire::UpstreamProblem {
+        app: Some(app_id(AppId { home: own.clone(), app }, &own)),
+        axis: axis_code(axis).into(),
+        state,
+        severity: severity_code(severity).into(),
+        message: message.as_str().to_owned(),
+        object: object.map(object_key),
+    }
+}
+
+fn axis_code(axis: Axis) -> wire::Axis {
+    match axis {
         Axis::Freshness => wire::Axis::Freshness,
         Axis::Health => wire::Axis::Health,
         Axis::Sync => wire::Axis::Sync,
         Axis::Source => wire::Axis::Source,
-    };
-    let severity = match severity {
+    }
+}
+
+fn severity_code(severity: ProblemSeverity) -> wire::Severity {
+    match severity {
         ProblemSeverity::Error => wire::Severity::Error,
         ProblemSeverity::Waiting => wire::Severity::Waiting,
         ProblemSeverity::Notice => wire::Severity::Notice,
-    };
-    let object = object.map(|key| {
-        let taffrail_object::ObjectKey { group, kind, namespace, name } = key;
-        wire::ObjectKey { group, kind, namespace, name }
-    });
-    wire::Problem {
-        axis: axis.into(),
-        state,
-        severity: severity.into(),
-        since: since.map(time),
-        message: message.as_str().to_owned(),
-        object,
     }
+}
+
+fn object_key(key: taffrail_object::ObjectKey) -> wire::ObjectKey {
+    let taffrail_object::ObjectKey { group, kind, namespace, name } = key;
+    wire::ObjectKey { group, kind, namespace, name }
 }
 
 fn status(status: Status) -> wire::Status {

@@ -9,7 +9,7 @@ use taffrail_object::kinds::names_kind;
 use taffrail_object::{GroupKind, ObjectKey};
 use taffrail_status::Status;
 
-use super::select::{asked_for, keep, reaching};
+use super::select::{RelatedApps, asked_for, keep, reaching};
 use super::{AskedClusters, AskedFleet, FleetFacts, QuestionError, View, reads_apps};
 use crate::filter::{self, Filter, SortField};
 use crate::{AppName, AppRow, ClusterList, ClusterRow, ImageUses, ResourceList, ResourceRow, as_text};
@@ -38,6 +38,14 @@ pub struct RowSelection {
     #[serde(with = "as_text::list")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub names: Vec<AppQuery>,
+    /// Names of apps, as in `names`: only the apps directly upstream of one of them are listed. Empty for all apps.
+    #[serde(with = "as_text::list", skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    pub upstream_of: Vec<AppQuery>,
+    /// Names of apps, as in `names`: only the apps directly downstream of one of them are listed. Empty for all apps.
+    #[serde(with = "as_text::list", skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    pub downstream_of: Vec<AppQuery>,
     /// The namespace in which the apps are declared; `null` for all.
     pub namespace: Option<String>,
     /// Conditions that rows must meet.
@@ -65,8 +73,9 @@ impl RowSelection {
     }
 
     fn clusters_mut(&mut self) -> Vec<&mut String> {
-        let of_names = self.names.iter_mut().flat_map(AppQuery::clusters_mut);
-        self.filter.clusters.iter_mut().chain(of_names).collect()
+        let RowSelection { names, upstream_of, downstream_of, filter, .. } = self;
+        let names = names.iter_mut().chain(upstream_of).chain(downstream_of);
+        filter.clusters.iter_mut().chain(names.flat_map(AppQuery::clusters_mut)).collect()
     }
 
     /// Returns the filter without its conditions about status, problems and sync state; `None` if it has no such
@@ -210,6 +219,7 @@ impl<T> SelectedApps<T> {
         let clusters = fleet.clusters();
         let mut list = fleet.apps(&rows.declared);
         let mut is_none_declared = false;
+        let related = RelatedApps::of(&rows.upstream_of, &rows.downstream_of, &list)?;
         if let Some(namespaces) = orphaned_in {
             list = fleet.orphans(&list, namespaces);
         } else if let Some(namespace) = &rows.namespace {
@@ -227,6 +237,7 @@ impl<T> SelectedApps<T> {
             false => Vec::new(),
         };
         keep(&rows.names, rows.namespace.as_deref(), &mut list)?;
+        related.keep(&mut list);
         if orphaned_in.is_none() {
             // No app declares the Pods that run an image.
             let is_declared = |kind: &&String| rows.filter.images.is_empty() || !names_kind(kind, "", "Pod");

@@ -3,7 +3,9 @@
 use std::cell::LazyCell;
 use std::collections::{BTreeSet, HashSet};
 
-use taffrail_apps::{App, AppError, AppList, AppQuery, FindError, FleetMember, Objects, Scope, members};
+use taffrail_apps::{
+    App, AppError, AppList, AppName, AppQuery, FindError, FleetMember, Objects, Scope, members,
+};
 use taffrail_object::ObjectKey;
 use taffrail_status::assess::UNJUDGED;
 
@@ -77,6 +79,57 @@ pub fn keep(names: &[AppQuery], namespace: Option<&str>, list: &mut AppList) -> 
     }
     list.apps.retain(|app| keys.contains(&app.app));
     Ok(())
+}
+
+/// The apps upstream and downstream of some.
+pub(super) struct RelatedApps {
+    /// The home and name of each app that is upstream; `None` if any app may be.
+    upstream: Option<HashSet<(String, AppName)>>,
+    /// The home and name of each app of which one that is downstream must name one; `None` if it need not.
+    named: Option<HashSet<(String, AppName)>>,
+}
+
+impl RelatedApps {
+    /// Finds the apps upstream of those called `upstream_of`, and those downstream of those called `downstream_of`, in
+    /// `list`, which has all apps.
+    ///
+    /// # Errors
+    /// Fails if a name matches no app.
+    pub(super) fn of(
+        upstream_of: &[AppQuery],
+        downstream_of: &[AppQuery],
+        list: &AppList,
+    ) -> Result<RelatedApps, QuestionError> {
+        let found = |names: &[AppQuery]| -> Result<Vec<&App>, QuestionError> {
+            let found = names.iter().map(|name| name.all(list).map_err(|error| not_single(error, list)));
+            Ok(found.collect::<Result<Vec<_>, _>>()?.concat())
+        };
+        let (below, above) = (found(upstream_of)?, found(downstream_of)?);
+        let upstream = below.iter().flat_map(|app| &app.upstreams.apps);
+        let upstream = upstream.map(|upstream| (upstream.home.clone(), upstream.app.clone())).collect();
+        let named = above.iter().map(|app| (app.app.home.clone(), AppName::from(&app.app))).collect();
+        Ok(RelatedApps {
+            upstream: (!upstream_of.is_empty()).then_some(upstream),
+            named: (!downstream_of.is_empty()).then_some(named),
+        })
+    }
+
+    /// Removes the other apps from `list`.
+    pub(super) fn keep(&self, list: &mut AppList) {
+        let RelatedApps { upstream, named } = self;
+        if upstream.is_none() && named.is_none() {
+            return;
+        }
+        list.apps.retain(|app| {
+            let own = || (app.app.home.clone(), AppName::from(&app.app));
+            let names_one = |named: &HashSet<(String, AppName)>| {
+                let mut upstreams = app.upstreams.apps.iter();
+                upstreams.any(|upstream| named.contains(&(upstream.home.clone(), upstream.app.clone())))
+            };
+            upstream.as_ref().is_none_or(|upstream| upstream.contains(&own()))
+                && named.as_ref().is_none_or(names_one)
+        });
+    }
 }
 
 /// Returns the names of the target clusters and of the home clusters of these apps.

@@ -7,9 +7,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{
-    App, AppRef, Axis, ClusterId, Freshness, FreshnessState, Problem, Resource, Source, Sync, SyncAttempt,
-    Words, health_problem, unconfirmed_problem,
+    App, AppRef, Axis, ClusterId, Freshness, FreshnessState, Problem, RelationType, Resource, Source, Sync,
+    SyncAttempt, Upstream, UpstreamProblem, Words, health_problem, unconfirmed_problem,
 };
+use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::rollup::{Counts, worst_of_app};
 
@@ -121,12 +122,37 @@ pub struct DeclaredHalf {
     /// hub takes them out of the half: its history keeps them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub syncs: Vec<SyncAttempt>,
+    /// The apps upstream of this one; `None` if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upstreams: Option<Arc<HalfUpstreams>>,
     /// The freshness of the half as its source reports it; `None` if the half is live, or as fresh as its cluster,
     /// whose freshness then counts.
     pub not_live: Option<NotLive>,
     /// The parts that the source cannot tell.
     #[serde(default, skip_serializing_if = "Unobserved::is_empty")]
     pub unobserved: Unobserved,
+}
+
+/// The apps upstream of one app, in a report.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HalfUpstreams {
+    /// The apps.
+    pub apps: Vec<HalfUpstream>,
+    /// Number of further apps on which the app depends.
+    pub left_out: usize,
+}
+
+/// An app upstream of another one, in a report.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HalfUpstream {
+    /// The type of the relation.
+    pub relation: RelationType,
+    /// The app upstream.
+    pub app: AppId,
+    /// True if the cluster that would declare it was read, and does not.
+    pub is_missing: bool,
 }
 
 impl ObservedHalf {
@@ -137,7 +163,9 @@ impl ObservedHalf {
 
 impl DeclaredHalf {
     pub(super) fn size(&self) -> usize {
-        let DeclaredHalf { key, target, sync, source, labels, message, own, problems, syncs, .. } = self;
+        let DeclaredHalf {
+            key, target, sync, source, labels, message, own, problems, syncs, upstreams, ..
+        } = self;
         let revisions = [&sync.desired, &sync.attempted, &sync.applied];
         let source_size = |source: &Arc<Source>| {
             let Source { kind, namespace, name, url, path, reference } = &**source;
@@ -152,6 +180,10 @@ impl DeclaredHalf {
             + sum(own.as_deref(), Speaker::size)
             + sum(problems, problem_size)
             + sum(syncs, |sync| 48 + sync.revision.len() + sync.message.len())
+            + sum(upstreams.iter().flat_map(|it| &it.apps), |upstream| {
+                let AppId { home, app } = &upstream.app;
+                32 + home.0.len() + app.namespace.len() + app.name.len()
+            })
     }
 }
 
@@ -162,10 +194,15 @@ impl Speaker {
 }
 
 fn problem_size(problem: &Problem) -> usize {
-    let Problem { state, message, object, .. } = problem;
-    let object =
-        sum(object, |key| 16 + key.group.len() + key.kind.len() + key.namespace.len() + key.name.len());
-    32 + state.len() + message.len() + object
+    let Problem { state, message, object, upstream, .. } = problem;
+    let object_size = |object: &Option<ObjectKey>| {
+        sum(object, |key| 16 + key.group.len() + key.kind.len() + key.namespace.len() + key.name.len())
+    };
+    let upstream = sum(upstream.as_deref(), |upstream: &UpstreamProblem| {
+        let UpstreamProblem { app, state, message, object, .. } = upstream;
+        48 + app.namespace.len() + app.name.len() + state.len() + message.len() + object_size(object)
+    });
+    32 + state.len() + message.len() + object_size(object) + upstream
 }
 
 fn sum<T>(items: impl IntoIterator<Item = T>, of: impl Fn(T) -> usize) -> usize {
@@ -260,6 +297,15 @@ pub fn halves(
     };
     let unmarked = unconfirmed_problem(&app.resources);
     let of_tool = of_tool.into_iter().filter(|problem| Some(problem) != unmarked.as_ref()).collect();
+    let upstream = |upstream: &Upstream| HalfUpstream {
+        relation: upstream.relation,
+        app: AppId { home: id(&upstream.home), app: upstream.app.clone() },
+        is_missing: upstream.is_missing,
+    };
+    let upstreams = (!app.upstreams.apps.is_empty()).then(|| HalfUpstreams {
+        apps: app.upstreams.apps.iter().map(upstream).collect(),
+        left_out: app.upstreams.left_out,
+    });
     let declared = DeclaredHalf {
         key: app.key.to_string(),
         target: id(target),
@@ -271,6 +317,7 @@ pub fn halves(
         own: own.map(speaker).map(Box::new),
         problems: of_tool,
         syncs: Vec::new(),
+        upstreams: upstreams.map(Arc::new),
         not_live: NotLive::of(app.home_freshness, now),
         unobserved: Unobserved::default(),
     };

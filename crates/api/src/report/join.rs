@@ -1,9 +1,9 @@
 //! Joins the two halves of a row.
 
-use taffrail_apps::{Freshness, Problem, Words, freshness_problem, order_problems};
+use taffrail_apps::{ClusterId, Freshness, Problem, Upstream, Words, freshness_problem, order_problems};
 use taffrail_status::Status;
 
-use super::{AppId, DeclaredHalf, ObservedHalf, Speaker};
+use super::{AppId, DeclaredHalf, HalfUpstream, ObservedHalf, Speaker};
 use crate::{AppRow, RowPart, SyncRow};
 
 /// The facts about a cluster that the row of an app in it needs.
@@ -94,16 +94,18 @@ fn is_untold(declared: &DeclaredHalf, observed: Option<&ObservedHalf>) -> bool {
 }
 
 /// Joins the halves of an app to its row. Without the `observed` half the health is Unknown, or worse if the declaring
-/// object is; `target` is the cluster that should have reported it.
+/// object is; `target` is the cluster that should have reported it. `name` returns the name of another cluster, by which
+/// it is listed.
 pub fn join(
     app: &AppId,
     declared: HeldHalf<'_, DeclaredHalf>,
     observed: Option<HeldHalf<'_, ObservedHalf>>,
     target: ClusterView<'_>,
+    name: impl Fn(&ClusterId) -> Option<String>,
 ) -> AppRow {
     let never = Freshness::never();
     let (freshness, seen) = observed.map_or((never, None), |half| (half.freshness, Some(half.body)));
-    let DeclaredHalf { key, sync, suspended, source, message, .. } = declared.body;
+    let DeclaredHalf { key, sync, suspended, source, message, upstreams, .. } = declared.body;
     let speaker = speaker(declared.body, seen);
     let health = last_health(declared.body, seen);
     let problems = problems(declared, observed, target);
@@ -113,6 +115,16 @@ pub fn join(
         (None, Some(_)) => message.clone(),
         (None, None) if is_untold(declared.body, None) => Words::from(UNTOLD),
         (None, None) => Words::from(UNOBSERVED),
+    };
+    let name = |id: &ClusterId| match *id == app.home {
+        true => declared.cluster.name.to_owned(),
+        false => name(id).unwrap_or_else(|| id.0.clone()),
+    };
+    let upstream = |upstream: &HalfUpstream| Upstream {
+        relation: upstream.relation,
+        home: name(&upstream.app.home),
+        app: upstream.app.app.clone(),
+        is_missing: upstream.is_missing,
     };
     let counts = seen.map(|seen| seen.counts).unwrap_or_default();
     AppRow {
@@ -145,6 +157,8 @@ pub fn join(
         suspended: *suspended,
         freshness,
         source: source.as_deref().cloned(),
+        upstreams: upstreams.iter().flat_map(|it| &it.apps).map(upstream).collect(),
+        upstreams_left_out: upstreams.as_ref().map_or(0, |it| it.left_out),
         unobserved: seen
             .map_or(declared.body.unobserved, |seen| declared.body.unobserved.union(seen.unobserved))
             .into(),

@@ -7,14 +7,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use taffrail_apps::{ClusterId, MAX_SYNCS, Problem, Source, Sync, SyncAttempt, Words};
+use taffrail_apps::{
+    AppName, ClusterId, MAX_SYNCS, MAX_UPSTREAMS, Problem, Source, Sync, SyncAttempt, UpstreamProblem, Words,
+};
 use taffrail_object::ObjectKey;
 use taffrail_object::selector::MAX_LABELS;
 use taffrail_status::{MAX_MESSAGE, cut};
 
 use super::AppId;
 use super::cluster::ClusterReport;
-use super::half::{DeclaredHalf, HalfBody, ObservedHalf, Speaker};
+use super::half::{DeclaredHalf, HalfBody, HalfUpstream, HalfUpstreams, ObservedHalf, Speaker};
 use crate::ErrorRow;
 
 /// The maximum length in bytes of names, keys, revisions and all other texts but messages and scopes; longer ones are
@@ -24,6 +26,9 @@ pub const MAX_NAME: usize = 512;
 /// The maximum number of problems that are kept of a declared half, the first ones, which are the worst; the others are
 /// dropped.
 const MAX_PROBLEMS: usize = 16;
+
+/// The maximum number of apps upstream that are kept of an app, the first ones; the others are counted.
+const MAX_RELATED: usize = MAX_UPSTREAMS + 2;
 
 /// The maximum number of further names that are kept of a cluster, and of its scopes that are not live; the others are
 /// dropped.
@@ -38,7 +43,7 @@ pub(super) trait Limited {
 
 impl HalfBody {
     /// Cuts messages to 4 KiB and other texts to [`MAX_NAME`]; drops labels beyond 64 or with longer names or values,
-    /// problems beyond 16, and syncs beyond [`MAX_SYNCS`]. Returns true if it cut or dropped anything, dropped syncs
+    /// problems beyond 16, apps upstream beyond 66, and syncs beyond [`MAX_SYNCS`]. Returns true if it cut or dropped anything, dropped syncs
     /// aside.
     pub fn limit(&mut self) -> bool {
         match self {
@@ -59,6 +64,11 @@ impl DeclaredHalf {
     /// Returns true if [`HalfBody::limit`] would keep all labels.
     pub fn has_short_labels(&self) -> bool {
         are_short(&self.labels)
+    }
+
+    /// Returns true if [`HalfBody::limit`] would keep all apps upstream as they are.
+    pub fn has_short_upstreams(&self) -> bool {
+        self.upstreams.as_deref().is_none_or(are_short_upstreams)
     }
 
     /// Returns true if there is no source, or no text of it is longer than [`MAX_NAME`].
@@ -83,6 +93,10 @@ fn is_short_label((name, value): (&String, &String)) -> bool {
     name.len() <= MAX_NAME && value.len() <= MAX_NAME
 }
 
+fn are_short_upstreams(upstreams: &HalfUpstreams) -> bool {
+    upstreams.apps.len() <= MAX_RELATED && upstreams.apps.iter().all(|upstream| upstream.app.is_short())
+}
+
 fn is_short_source(source: &Source) -> bool {
     let Source { kind, namespace, name, url, path, reference } = source;
     let texts = [namespace, name, url, path, reference].into_iter().flatten();
@@ -92,7 +106,9 @@ fn is_short_source(source: &Source) -> bool {
 impl Limited for DeclaredHalf {
     fn limit(&mut self) -> bool {
         let has_short_labels = self.has_short_labels();
-        let DeclaredHalf { key, target, sync, source, labels, message, own, problems, syncs, .. } = self;
+        let DeclaredHalf {
+            key, target, sync, source, labels, message, own, problems, syncs, upstreams, ..
+        } = self;
         // Most labels are short, and shared with other halves.
         if !has_short_labels {
             limit_labels(Arc::make_mut(labels));
@@ -102,7 +118,41 @@ impl Limited for DeclaredHalf {
         // The tool itself forgets old ones.
         syncs.truncate(MAX_SYNCS);
         let texts = cut_name(key) | target.limit() | sync.limit() | source.limit() | message.limit();
-        is_cut | texts | own.limit() | problems.limit() | syncs.limit()
+        is_cut | texts | own.limit() | problems.limit() | syncs.limit() | upstreams.limit()
+    }
+}
+
+impl Limited for Arc<HalfUpstreams> {
+    fn limit(&mut self) -> bool {
+        !are_short_upstreams(self) && Arc::make_mut(self).limit()
+    }
+}
+
+impl Limited for HalfUpstreams {
+    fn limit(&mut self) -> bool {
+        let HalfUpstreams { apps, left_out } = self;
+        let more = apps.len().saturating_sub(MAX_RELATED);
+        apps.truncate(MAX_RELATED);
+        *left_out = left_out.saturating_add(more);
+        apps.limit() || more > 0
+    }
+}
+
+impl Limited for HalfUpstream {
+    fn limit(&mut self) -> bool {
+        self.app.home.limit() | self.app.app.limit()
+    }
+}
+
+impl Limited for AppName {
+    fn limit(&mut self) -> bool {
+        cut_name(&mut self.namespace) | cut_name(&mut self.name)
+    }
+}
+
+impl Limited for UpstreamProblem {
+    fn limit(&mut self) -> bool {
+        cut_name(&mut self.state) | self.message.limit() | self.object.limit() | self.app.limit()
     }
 }
 
@@ -120,7 +170,8 @@ impl Limited for Speaker {
 
 impl Limited for Problem {
     fn limit(&mut self) -> bool {
-        cut_name(&mut self.state) | self.message.limit() | self.object.limit()
+        let own = cut_name(&mut self.state) | self.message.limit() | self.object.limit();
+        own | self.upstream.limit()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::time::Duration;
 
-use taffrail_apps::{FreshnessState, Problem, ProblemSeverity, SyncAttempt, SyncState};
+use taffrail_apps::{FreshnessState, Problem, ProblemSeverity, SyncAttempt, SyncState, UpstreamProblem};
 use taffrail_status::Status;
 
 use super::half::{DeclaredHalf, HalfBody, HalfId, NotLive, ObservedHalf, Speaker};
@@ -140,10 +140,11 @@ fn hash_declared<H: Hasher>(half: &DeclaredHalf, is_steady: bool, hasher: &mut H
         own,
         problems,
         syncs,
+        upstreams,
         not_live,
         unobserved,
     } = half;
-    (key, target, sync, suspended, source, labels).hash(hasher);
+    (key, target, sync, suspended, source, labels, upstreams).hash(hasher);
     hash_text(message, is_steady, hasher);
     hash_speaker(own.as_deref(), is_steady, hasher);
     hash_problems(problems, is_steady, hasher);
@@ -175,9 +176,15 @@ fn hash_speaker<H: Hasher>(speaker: Option<&Speaker>, is_steady: bool, hasher: &
 
 fn hash_problems<H: Hasher>(problems: &[Problem], is_steady: bool, hasher: &mut H) {
     problems.len().hash(hasher);
-    for Problem { axis, state, severity, since, message, object } in problems {
+    for Problem { axis, state, severity, since, message, object, upstream } in problems {
         (axis, state, severity, object).hash(hasher);
         hash_text(message, is_steady, hasher);
+        upstream.is_some().hash(hasher);
+        if let Some(upstream) = upstream.as_deref() {
+            let UpstreamProblem { app, axis, state, severity, message, object } = upstream;
+            (app, axis, state, severity, object).hash(hasher);
+            hash_text(message, is_steady, hasher);
+        }
         if !is_steady {
             since.hash(hasher);
         }
@@ -268,6 +275,7 @@ mod tests {
             since: None,
             message: message.into(),
             object: Some(ObjectKey::new("apps", "Deployment", "shop", "web")),
+            upstream: None,
         };
         let speaker = Speaker { status: health, rule: String::new(), unconfirmed: false, problem };
         ObservedHalf {

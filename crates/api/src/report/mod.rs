@@ -38,7 +38,10 @@ use taffrail_apps::{AppRef, ClusterId};
 pub use cluster::{ClusterReport, LostCluster};
 pub use digest::{Buckets, is_in};
 pub use exchange::{SourceMessage, SourceReply};
-pub use half::{DeclaredHalf, Half, HalfBody, HalfId, HalfSide, NotLive, ObservedHalf, Speaker, halves};
+pub use half::{
+    DeclaredHalf, Half, HalfBody, HalfId, HalfSide, HalfUpstream, HalfUpstreams, NotLive, ObservedHalf,
+    Speaker, halves,
+};
 pub use join::{ClusterView, HeldHalf, join, last_health, speaker};
 pub use limits::MAX_NAME;
 pub use liveness::{LIVE, LOST, Liveness, MAX_WINDOW};

@@ -76,6 +76,29 @@ pub(crate) fn owner(object: &Object<'_>) -> Option<ObjectKey> {
     of(KUSTOMIZE, "Kustomization").or_else(|| of(HELM, "HelmRelease"))
 }
 
+/// Returns the objects that a Kustomization or HelmRelease names in `spec.dependsOn`, each once, at most `most`, and the
+/// number of further entries. Leaves out entries that cannot name an object.
+pub(crate) fn depends_on(observed: &Observed<'_>, most: usize) -> (Vec<ObjectKey>, usize) {
+    let ObjectKeyRef { group, kind, namespace, .. } = observed.key;
+    let entries = observed.object.at(&["spec", "dependsOn"]).and_then(Value::items).into_iter().flatten();
+    let named = entries.filter_map(|entry| {
+        let namespace = text(entry, &["namespace"]).unwrap_or_else(|| namespace.to_owned());
+        let key = ObjectKey::new(group, kind, namespace, text(entry, &["name"])?);
+        names::check(&key).is_ok().then_some(key)
+    });
+    let (mut found, mut left_out) = (Vec::new(), 0);
+    for key in named {
+        if found.contains(&key) {
+            continue;
+        }
+        match found.len() < most {
+            true => found.push(key),
+            false => left_out += 1,
+        }
+    }
+    (found, left_out)
+}
+
 /// Returns true if the object is of a source kind of Flux. A Kustomization or HelmRelease may name any object as its
 /// source, so a key that it names need not be of such a kind.
 pub(crate) fn is_source(key: &ObjectKey) -> bool {

@@ -6,6 +6,7 @@ use taffrail_status::assess::{Regarding, claims, defined};
 
 use crate::delivery::argo::installs::{WORKLOADS, is_controller};
 use crate::delivery::helm_storage;
+use crate::objects::Objects;
 use crate::owners::ObjectReferences;
 use crate::questions::Question;
 use crate::snapshot::{has_pods, is_budget, is_definition, is_pod, leaves, wanted};
@@ -87,4 +88,21 @@ pub(super) fn is_marked_otherwise(old: Option<&Observed<'_>>, new: Option<&Obser
         let [old, new] = [old, new].map(|it| it.object.at(&["metadata", field]).and_then(|it| it.text()));
         old != new
     })
+}
+
+/// Returns the objects that name the former UID of a changed object `key` as their controller, if its UID is another
+/// one now or it is gone.
+pub(super) fn left_behind(
+    objects: &dyn Objects,
+    key: &ObjectKey,
+    old: Option<Observed<'_>>,
+) -> Vec<ObjectKey> {
+    let new = objects.get(key.as_ref()).present();
+    let [old, new] = [old, new].map(|it| it.map(|it| it.object.text(&["metadata", "uid"]).into_owned()));
+    match old {
+        Some(uid) if !uid.is_empty() && new.as_ref() != Some(&uid) => {
+            objects.owned(&uid, None).map(|dependent| dependent.key.to_owned()).collect()
+        }
+        _ => Vec::new(),
+    }
 }

@@ -22,6 +22,9 @@
 //! [`Costs`](taffrail_status::assess::Costs), the order in which objects are judged matters: then all rows
 //! are judged at each change, as long as that is so.
 //!
+//! What rows tell of each other (which app creates which, which waits for which) is found from the rows: after a
+//! change of some, only those that depend on them are looked at ([`crate::relations`]).
+//!
 //! The freshness of a cluster is written into its rows without judging them again.
 
 mod changed;
@@ -53,6 +56,7 @@ use crate::identity::AppRef;
 use crate::noting::Noting;
 use crate::objects::{Objects, freshness_of, freshness_of_home};
 use crate::questions::{Question, QuestionLog, QuestionRecord};
+use crate::relations::Relations;
 use crate::scope::Scope;
 use crate::snapshot::ChangeBatch;
 
@@ -106,6 +110,8 @@ pub enum Propagation {
     Claims,
     /// By time alone.
     Time,
+    /// From a row to those that it creates, and to those that wait for it.
+    Relations,
 }
 
 impl Question<'_> {
@@ -181,6 +187,7 @@ struct LastRows {
     rows: Vec<KeptRow>,
     /// The index of each row in `rows`, by the row's number; `None` for a removed row.
     places: Vec<Option<usize>>,
+    relations: Relations,
     /// The numbers of the rows of label groups, by the name of the group.
     by_labels: HashMap<GroupName, u32>,
     freshness: Vec<ClusterFreshness>,
@@ -359,6 +366,7 @@ impl RowUpdate<'_, '_> {
             graph,
             rows: Vec::new(),
             places: Vec::new(),
+            relations: Relations::default(),
             by_labels: HashMap::new(),
             freshness: self.freshness(),
             is_bounded: false,
@@ -380,6 +388,7 @@ impl RowUpdate<'_, '_> {
         looked.judged = again.len() + fresh.len();
         let mut is_bounded = false;
         let mut is_in_order = gone.is_empty() && fresh.is_empty();
+        let mut numbers: Vec<u32> = again.iter().copied().collect();
         for number in again {
             let place =
                 usize::try_from(number).ok().and_then(|number| kept.places.get(number).copied().flatten());
@@ -408,6 +417,7 @@ impl RowUpdate<'_, '_> {
             let Some((cluster, app, asked)) = judged else { continue };
             is_bounded |= app.is_unjudged();
             let number = u32::try_from(kept.places.len()).unwrap_or(u32::MAX);
+            numbers.push(number);
             self.rows.changed.note(number);
             kept.places.push(None);
             if let Declaring::Labels(name) = &declaring {
@@ -419,6 +429,12 @@ impl RowUpdate<'_, '_> {
         }
         if !is_in_order {
             arrange(&mut kept, &mut apps, &gone, &mut self.rows.changed);
+        }
+        if looked.is_whole || self.goes(Propagation::Relations) {
+            let LastRows { relations, places, .. } = &mut kept;
+            let place = |number| places.get(usize::try_from(number).ok()?).copied().flatten();
+            let differing = relations.update(&mut apps, place, &numbers, &gone);
+            differing.into_iter().for_each(|number| self.rows.changed.note(number));
         }
         let is_over = judge.is_over();
         if has_errors || is_over {
@@ -451,9 +467,9 @@ impl RowUpdate<'_, '_> {
             Declaring::Tool(place) => found.get(*place)?.clone(),
             Declaring::Labels((home, namespace, name)) => groups.get(*home)?.declaration(namespace, name)?,
         };
-        let via = declaration.delivered_by.and_then(|place| found.get(place)).map(|app| judge.name(app));
-        let ((cluster, app), asked) = self.log.record(|| judge.row(declaration));
-        Some((cluster, App { delivered_by: via, ..app }, asked))
+        let via = declaration.delivered_by.and_then(|place| found.get(place));
+        let ((cluster, app), asked) = self.log.record(|| judge.row(declaration, via));
+        Some((cluster, app, asked))
     }
 
     /// Writes the freshness of the clusters into the rows, without judging them again.
@@ -705,7 +721,9 @@ impl RowUpdate<'_, '_> {
                 }
             }
             let orphaned: Vec<ObjectKey> = match self.goes(Propagation::Controllers) {
-                true => batch.objects().flat_map(|(key, old)| left_behind(*objects, key, old)).collect(),
+                true => {
+                    batch.objects().flat_map(|(key, old)| changed::left_behind(*objects, key, old)).collect()
+                }
                 false => Vec::new(),
             };
             let dirty = dirty.iter().filter(|(place, _)| *place == home).map(|(_, key)| key);
@@ -744,19 +762,6 @@ impl RowUpdate<'_, '_> {
             }
         }
         touched
-    }
-}
-
-/// Returns the objects that name the former UID of a changed object `key` as their controller, if its UID is another
-/// one now or it is gone.
-fn left_behind(objects: &dyn Objects, key: &ObjectKey, old: Option<Observed<'_>>) -> Vec<ObjectKey> {
-    let new = objects.get(key.as_ref()).present();
-    let [old, new] = [old, new].map(|it| it.map(|it| it.object.text(&["metadata", "uid"]).into_owned()));
-    match old {
-        Some(uid) if !uid.is_empty() && new.as_ref() != Some(&uid) => {
-            objects.owned(&uid, None).map(|dependent| dependent.key.to_owned()).collect()
-        }
-        _ => Vec::new(),
     }
 }
 

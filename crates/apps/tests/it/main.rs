@@ -45,6 +45,7 @@ mod problem;
 mod propagation;
 mod random;
 mod reads;
+mod relations;
 mod resource_groups;
 mod round_trip;
 mod rows;

@@ -94,6 +94,18 @@ fn edge(commit: &str) -> Vec<Value> {
     ]
 }
 
+/// The objects of [`edge`] after the sync failed.
+pub(crate) fn edge_of_failed_sync() -> Vec<Value> {
+    let mut objects = edge(NEW);
+    objects[0]["status"]["sync"]["errors"] = json!([{"code": "2004", "errorMessage": "no access"}]);
+    objects
+}
+
+/// The package that [`edge`] syncs.
+pub(crate) fn porch_of_shop() -> Vec<Value> {
+    vec![repository(true), revision("shop", json!(2), "Published", NEW)]
+}
+
 fn packages(list: &AppList) -> Vec<&App> {
     list.apps.iter().filter(|app| app.app.delivery == Delivery::Porch).collect()
 }

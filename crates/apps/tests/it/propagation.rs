@@ -192,6 +192,28 @@ fn replica_set(owner: &Value) -> [Value; 2] {
 }
 
 #[test]
+fn an_app_upstream_says_another_cause() {
+    let condition = |mut object: Value, reason: &str, message: &str| {
+        object["status"]["conditions"][0] = json!({"type": "Ready", "status": "False", "reason": reason,
+            "message": message, "observedGeneration": 1, "lastTransitionTime": "2026-03-01T11:00:00Z"});
+        object
+    };
+    let entries = ["shop_web_apps_Deployment"];
+    let deployment = with(deployment("web", 1), "/metadata/labels", json!({}));
+    let infra = condition(kustomization("infra", &entries), "HealthCheckFailed", "timeout");
+    let waits = with(kustomization("shop", &[]), "/spec/dependsOn", json!([{"name": "infra"}]));
+    let waits = condition(waits, "DependencyNotReady", "dependency 'flux-system/infra' is not ready");
+    let failed = json!([{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded",
+        "message": "timed out"}]);
+    let objects = [infra, waits, source("main@sha1:aaa"), deployment.clone()];
+    check(Propagation::Relations, &objects, Then::Comes(with(deployment, "/status/conditions", failed)));
+    // A parent creates an app that is not judged again.
+    let parent = kustomization("root", &["flux-system_web_kustomize.toolkit.fluxcd.io_Kustomization"]);
+    let objects = [kustomization("web", &[]), kustomization("root", &[]), source("main@sha1:aaa")];
+    check(Propagation::Relations, &objects, Then::Comes(parent));
+}
+
+#[test]
 fn what_a_controller_makes_changes() {
     let owner = deployment("web", 1);
     let [set, refused] = replica_set(&owner);

@@ -401,7 +401,7 @@ pub(crate) fn difference(kept: &AppList, whole: &AppList) -> Option<String> {
     Some(words)
 }
 
-fn stays_equal(seed: u64, snapshots: Vec<Snapshot>, batches: usize) -> (usize, usize) {
+pub(crate) fn stays_equal(seed: u64, snapshots: Vec<Snapshot>, batches: usize) -> (usize, usize) {
     let mut world = World::new(seed, snapshots);
     world.look();
     world.take_changed();
@@ -430,7 +430,7 @@ fn stays_equal(seed: u64, snapshots: Vec<Snapshot>, batches: usize) -> (usize, u
 }
 
 /// The same clusters, as if they had been read live.
-fn live(dumps: Vec<Snapshot>) -> Vec<Snapshot> {
+pub(crate) fn live(dumps: Vec<Snapshot>) -> Vec<Snapshot> {
     let live = |dump: Snapshot| {
         let mut snapshot = Snapshot::live(dump.name(), NOW);
         dump.servers().iter().for_each(|server| snapshot.add_server(server.clone()));

@@ -39,6 +39,7 @@ fn declared(home: &str, target: &str) -> Half {
         own: None,
         problems: Vec::new(),
         syncs: Vec::new(),
+        upstreams: None,
         not_live: None,
         unobserved: Default::default(),
     };

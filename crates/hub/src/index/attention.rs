@@ -94,7 +94,7 @@ impl FleetView {
             let name = self.fleet().cluster(place).map_or("", |cluster| self.name(cluster));
             let group = groups.problem(problem, place, name);
             let since = summary.since().and_then(|since| Timestamp::from_microsecond(since).ok());
-            groups.add(group, key, place, problem.object.as_ref(), since);
+            groups.add(group, key, place, problem.cause().object, since);
         }
     }
 

@@ -44,7 +44,17 @@ pub(crate) fn app(home: &str, name: &str) -> AppId {
 }
 
 pub(crate) fn problem(axis: Axis, severity: ProblemSeverity, message: &str) -> Problem {
-    Problem { axis, state: "Failed".to_owned(), severity, since: None, message: message.into(), object: None }
+    Problem {
+        axis,
+        state: "Failed".to_owned(),
+        severity,
+        since: None,
+        message: message.into(),
+        object: None,
+        u,
+        upstream: None,
+        pstream: None,
+    }
 }
 
 /// Returns the declared half of a synced app with objects in `target`, as `edit` changed it.
@@ -67,6 +77,7 @@ pub(crate) fn declared(app: &AppId, target: &str, edit: impl FnOnce(&mut Declare
         own: None,
         problems: Vec::new(),
         syncs: Vec::new(),
+        upstreams: None,
         not_live: None,
         unobserved: Default::default(),
     };

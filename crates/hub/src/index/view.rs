@@ -542,7 +542,12 @@ impl FleetView {
             freshness: freshness(self.vitals(place, *source), kept.body.not_live, kept.received),
             cluster: target,
         });
-        join(&pair.app, declared, observed, target)
+        let name = |id: &ClusterId| {
+            let place = self.fleet.places.get(id)?;
+            Some(self.cluster_view(self.fleet.cluster(*place)?).name.to_owned())
+                .filter(|name| !name.is_empty())
+        };
+        join(&pair.app, declared, observed, target, name)
     }
 
     /// Makes the row of the cluster at a place; `None` if there is no cluster, or it has no source.

@@ -246,6 +246,7 @@ fn observed(app: &AppName, facts: &[FreshFact<'_>]) -> (Option<ObservedHalf>, Un
             since: None,
             message: Words::from(format!("{metric}: {words}").as_str()),
             object: (!health.is_of_objects).then(|| declaring(app)).flatten(),
+            upstream: None,
         },
     };
     let half = ObservedHalf {
@@ -309,6 +310,7 @@ fn declared(
         since: None,
         message: Words::from(message.as_str()),
         object: declaring(app),
+        upstream: None,
     };
     let problems = match state {
         Some(SyncState::Failed) => {
@@ -347,6 +349,7 @@ fn declared(
         own: None,
         problems,
         syncs: Vec::new(),
+        upstreams: None,
         not_live: fresh.and_then(not_live),
         unobserved,
     };

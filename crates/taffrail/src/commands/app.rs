@@ -7,9 +7,9 @@ use anstyle::Style;
 use jiff::Timestamp;
 use taffrail_api::diff::Comparable;
 use taffrail_api::question::{AppAnswer, AppOfView, AppView};
-use taffrail_api::{AppDetail, AppDetailList, TreeNode, text};
+use taffrail_api::{AppDetail, AppDetailList, AppName, RelationDirection, TreeNode, text};
 use taffrail_apps::text::moment;
-use taffrail_apps::{Axis, DifferingFields, ObjectSync, Problem, ReconciledRow, SyncState};
+use taffrail_apps::{Axis, DifferingFields, ObjectSync, Problem, ReconciledRow, RelationType, SyncState};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
@@ -185,11 +185,55 @@ fn print(
         table.finish()?;
     }
 
+    relations(detail, several, &mut out)?;
+
     say!(out, "\n{}Deployment details:{:#}", bold, bold)?;
     objects(&detail.unsynced, &detail.lines(), &mut out)?;
     match differences {
         Some(told) => indented(&mut out, "", told),
         None => Ok(()),
+    }
+}
+
+/// Prints the apps to which an app is related; nothing if there are none.
+fn relations(detail: &AppDetail, several: bool, out: &mut impl Write) -> io::Result<()> {
+    if detail.relations.is_empty() {
+        return Ok(());
+    }
+    let bold = Style::new().bold();
+    say!(out, "\n{}Relations:{:#}\n", bold, bold)?;
+    let mut header = vec!["RELATION", "APP", "STATUS", "MESSAGE"];
+    if several {
+        header.insert(2, "CLUSTER");
+    }
+    let mut table = Table::new(&mut *out, header, screen()).cutting("MESSAGE");
+    for row in &detail.relations {
+        let relation = match (row.relation, row.direction) {
+            (RelationType::DependsOn, RelationDirection::Upstream) => "depends-on",
+            (RelationType::DependsOn, RelationDirection::Downstream) => "needed-by",
+            (RelationType::CreatedBy, RelationDirection::Upstream) => "created-by",
+            (RelationType::CreatedBy, RelationDirection::Downstream) => "creates",
+            (RelationType::DeliveredBy, RelationDirection::Upstream) => "delivered-by",
+            (RelationType::DeliveredBy, RelationDirection::Downstream) => "delivers",
+            (RelationType::HostedBy, RelationDirection::Upstream) => "hosted-by",
+            (RelationType::HostedBy, RelationDirection::Downstream) => "hosts",
+        };
+        let AppName { delivery, namespace, name } = &row.app.app;
+        let mut cells = vec![
+            Cell::new(relation),
+            Cell::new(format!("{delivery}/{namespace}/{name}")),
+            Cell::styled(row.status.word(), style(row.status)),
+            Cell::new(text::revision(&row.message)),
+        ];
+        if several {
+            cells.insert(2, Cell::new(&row.app.cluster));
+        }
+        table.row(cells)?;
+    }
+    table.finish()?;
+    match detail.relations_left_out {
+        0 => Ok(()),
+        more => say!(out, "and {} more", more),
     }
 }
 

@@ -162,6 +162,8 @@ fn rows(arguments: &GetArguments) -> RowSelection {
     let is_for_people = matches!(arguments.output, ListOutput::Table | ListOutput::Wide);
     RowSelection {
         names: arguments.name.clone(),
+        upstream_of: arguments.upstream_of.clone(),
+        downstream_of: arguments.downstream_of.clone(),
         namespace: arguments.namespace.clone(),
         filter: filter(&arguments.filters),
         sort: arguments.sort.map(Into::into),

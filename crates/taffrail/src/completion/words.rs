@@ -88,7 +88,7 @@ fn words_of(command: &str, argument: &str) -> Option<Find> {
         (_, "cluster") => |line, _| line.clusters(),
         (_, "namespace" | "in_namespace") => |line, current| line.namespaces(current),
         (_, "kind") => |line, current| line.kinds(last_of(current, &[',']).1, ""),
-        (_, "name") => TypedLine::apps,
+        (_, "name" | "upstream_of" | "downstream_of") => TypedLine::apps,
         ("explain" | "logs", "what") => TypedLine::apps_or_objects,
         ("status" | "why", "objects") | ("actions" | "action", "object") => TypedLine::objects,
         ("wait", "targets") => TypedLine::targets,

@@ -180,3 +180,61 @@ fn only_errors_of_the_app_are_printed() {
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""), "{}", answer.stdout);
     assert_eq!(of_case(&["app", "web", "--exit-status"], "flux-in-motion", &[]).code, 1);
 }
+
+#[test]
+fn relations_are_shown_both_ways_with_the_cause_upstream() {
+    let answer = of_case(&["app", "flux-system/apps"], "flux-depends-on", &[]);
+    let (head, rest) = answer.stdout.split_once("\nApplication details:").unwrap();
+    assert_shown(
+        head,
+        str![[r#"
+flux-kustomization flux-system/apps: InProgress, OutOfSync
+waits for Kustomization flux-system/infra, which is Failed: ClusterIssuer/letsencrypt dry-run failed: failed to create
+"#]],
+    );
+    let (_, rest) = rest.split_once("\nRelations:\n").unwrap();
+    let (relations, _) = rest.split_once("\nDeployment details:").unwrap();
+    assert_shown(
+        relations,
+        str![[r#"
+"#]],
+    );
+    let json = of_case(&["app", "flux-system/apps", "-o", "json"], "flux-depends-on", &[]).json();
+    let item = &json["items"][0];
+    assert_eq!(item["app"]["upstreams"][0]["type"], "dependsOn");
+    let problem = &item["app"]["problem"];
+    assert_eq!(problem["upstream"]["app"]["name"], "infra");
+    assert_eq!(problem["severity"], "waiting");
+    let named = |relation: &serde_json::Value| {
+        let [kind, direction] =
+            ["type", "direction"].map(|field| relation[field].as_str().unwrap().to_owned());
+        let [name, status] = [&relation["app"]["name"], &relation["status"]].map(|it| it.as_str().unwrap());
+        format!("{kind} {direction} {name} {status}")
+    };
+    let relations: Vec<String> = item["relations"].as_array().unwrap().iter().map(named).collect();
+    assert_eq!(relations, ["dependsOn upstream infra Failed", "dependsOn downstream apps-extra InProgress"]);
+}
+
+#[test]
+fn apps_are_listed_by_what_is_upstream_and_downstream() {
+    let names = |filters: &[&str]| {
+        let answer = of_case(&[&["get", "apps", "-o", "name"], filters].concat(), "flux-depends-on", &[]);
+        (answer.stdout, answer.code)
+    };
+    let downstream = names(&["--downstream-of", "infra"]);
+    assert_eq!(downstream, ("cluster/flux-kustomization/flux-system/apps\n".to_owned(), 0));
+    let upstream = names(&["--upstream-of", "web"]);
+    assert_eq!(upstream, ("cluster/flux-helmrelease/shop/db\n".to_owned(), 0));
+    assert_eq!(names(&["--upstream-of", "web", "--downstream-of", "infra"]).0, "");
+    assert_eq!(names(&["--downstream-of", "no-such-app"]).1, 2);
+}
+
+#[test]
+fn apps_downstream_count_for_the_cause_upstream() {
+    let json = of_case(&["overview", "-o", "json"], "flux-depends-on", &[]).json();
+    let causes = json["attention"].as_array().unwrap();
+    let of_infra: Vec<_> = causes.iter().filter(|cause| cause["object"]["name"] == "infra").collect();
+    assert_eq!(of_infra.len(), 1, "{causes:#?}");
+    assert_eq!(of_infra[0]["count"], 3);
+    assert!(!of_infra[0]["message"].as_str().unwrap().contains("waits for"), "{causes:#?}");
+}

@@ -125,6 +125,8 @@ impl Pairs<'_> {
             &["-n", "flux-system"],
             &["-n", "accounts"],
             &["-n", "no-such-namespace", "--exit-status"],
+            &["--downstream-of", "flux-kustomization/flux-system/flux-system"],
+            &["--upstream-of", "accounts"],
             &["--status", "Terminating"],
             &["--cluster", "no-such-cluster"],
             &["no-such-app"],

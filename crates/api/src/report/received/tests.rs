@@ -297,6 +297,7 @@ fn declared() -> DeclaredHalf {
         own: None,
         problems: Vec::new(),
         syncs: Vec::new(),
+        upstreams: None,
         not_live: None,
         unobserved: Default::default(),
     }
@@ -362,6 +363,7 @@ fn what_is_too_long_is_cut_and_counted() {
         since: None,
         message: long.as_str().into(),
         object: Some(taffrail_object::ObjectKey::new(&*long, &*long, &*long, &*long)),
+        upstream: None,
     };
     let speaker =
         Speaker { status: Status::Failed, rule: long.clone(), unconfirmed: false, problem: problem.clone() };
@@ -569,6 +571,7 @@ fn halves_of_one_source_take_bounded_memory() {
             since: None,
             message: "x".repeat(letters).as_str().into(),
             object: None,
+            upstream: None,
         };
         observed.unmarked = Some(Box::new(problem));
         half

@@ -267,6 +267,7 @@ fn both_halves_of_a_row_are_told_together() {
         own: None,
         problems: Vec::new(),
         syncs: Vec::new(),
+        upstreams: None,
         not_live: None,
         unobserved: Default::default(),
     };
@@ -562,6 +563,7 @@ fn problem_of_severity_error_is_worse_than_a_notice() {
         since: None,
         message: "".into(),
         object: None,
+        upstream: None,
     };
     let with = |severity| ObservedHalf {
         unmarked: Some(Box::new(problem(severity))),
@@ -633,6 +635,7 @@ fn apps_of_others_leave_room_and_what_is_too_long_is_said() {
         since: None,
         message: message.into(),
         object: None,
+        upstream: None,
     };
     world.set(1, ObservedHalf { unmarked: Some(Box::new(problem)), ..observed(Status::Failed, 1) });
     world.set_facts(facts("eu"), Vec::new());
@@ -699,6 +702,7 @@ fn reports_are_short_unless_one_half_is_long() {
             since: None,
             message: text.repeat(1_000).as_str().into(),
             object: None,
+            upstream: None,
         };
         let speaker = crate::report::Speaker {
             status: Status::Failed,

@@ -48,6 +48,7 @@ pub(crate) fn pair(number: usize, revision: usize) -> PairRecord {
         )
         .into(),
         object: Some(object),
+        upstream: None,
     };
     let speaker = Speaker {
         status: Status::Failed,
@@ -81,6 +82,7 @@ pub(crate) fn pair(number: usize, revision: usize) -> PairRecord {
         own: None,
         problems: Vec::new(),
         syncs: Vec::new(),
+        upstreams: None,
         not_live: None,
         unobserved: Default::default(),
     };

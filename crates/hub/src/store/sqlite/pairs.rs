@@ -142,6 +142,7 @@ fn pair_record(row: &Columns, detail: Option<&str>, texts: &Texts) -> Result<Opt
                 own: detail.own.take(),
                 problems: std::mem::take(&mut detail.problems),
                 syncs: Vec::new(),
+                upstreams: None,
                 not_live: detail.declared_not_live.take(),
                 unobserved: Default::default(),
             };

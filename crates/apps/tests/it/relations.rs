@@ -1,0 +1,287 @@
+//! Relations between apps, and the app upstream that is named as the cause of one downstream.
+
+use serde_json::{Value, json};
+use taffrail_api::{AppDetailList, RelationDirection, RelationRow};
+use taffrail_apps::{App, AppList, Axis, Objects, ProblemSeverity, RelationType, Snapshot, apps};
+use taffrail_status::{ActiveRules, Status};
+
+use super::dump::{NOW, holding};
+use super::porch;
+use super::rows::{live, stays_equal};
+
+/// A Kustomization that depends on others, with one condition Ready and an inventory.
+fn kustomization(name: &str, depends_on: &[&str], ready: [&str; 3], entries: &[&str]) -> Value {
+    let [status, reason, message] = ready;
+    let depends_on: Vec<Value> = depends_on.iter().map(|name| json!({"name": name})).collect();
+    let entries: Vec<Value> = entries.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
+    json!({
+        "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+        "metadata": {"namespace": "flux-system", "name": name, "uid": format!("u-{name}"), "generation": 1,
+            "creationTimestamp": "2026-03-01T09:00:00Z"},
+        "spec": {"interval": "10m", "path": "./", "dependsOn": depends_on,
+            "sourceRef": {"kind": "GitRepository", "name": "fleet"}},
+        "status": {"observedGeneration": 1, "lastAppliedRevision": "main@sha1:aaa",
+            "lastAttemptedRevision": "main@sha1:aaa", "inventory": {"entries": entries},
+            "conditions": [{"type": "Ready", "status": status, "reason": reason, "message": message,
+                "observedGeneration": 1, "lastTransitionTime": "2026-03-01T11:00:00Z"}]},
+    })
+}
+
+fn waiting(name: &str, upstream: &str) -> Value {
+    let message = format!("dependency 'flux-system/{upstream}' is not ready");
+    kustomization(name, &[upstream], ["False", "DependencyNotReady", &message], &[])
+}
+
+fn well(name: &str, entries: &[&str]) -> Value {
+    kustomization(name, &[], ["True", "ReconciliationSucceeded", "Applied revision: main@sha1:aaa"], entries)
+}
+
+fn failed(name: &str) -> Value {
+    kustomization(name, &[], ["False", "BuildFailed", "no such file"], &[])
+}
+
+fn source() -> Value {
+    json!({
+        "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+        "metadata": {"namespace": "flux-system", "name": "fleet"},
+        "spec": {"url": "https://git.example.com/fleet", "ref": {"branch": "main"}},
+        "status": {"artifact": {"revision": "main@sha1:aaa", "lastUpdateTime": "2026-03-01T09:00:00Z"},
+            "conditions": [{"type": "Ready", "status": "True", "reason": "Succeeded", "message": "stored"}]},
+    })
+}
+
+/// The id of a Kustomization in an inventory.
+fn entry(name: &str) -> String {
+    format!("flux-system_{name}_kustomize.toolkit.fluxcd.io_Kustomization")
+}
+
+/// A Kustomization whose inventory has other ones.
+fn parent(name: &str, children: &[&str]) -> Value {
+    let entries: Vec<String> = children.iter().map(|child| entry(child)).collect();
+    well(name, &entries.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn list(clusters: &[&Snapshot]) -> AppList {
+    let clusters: Vec<&dyn Objects> = clusters.iter().map(|it| *it as &dyn Objects).collect();
+    apps(&clusters, &ActiveRules::default(), NOW)
+}
+
+fn named<'l>(list: &'l AppList, name: &str) -> &'l App {
+    list.apps.iter().find(|app| app.app.name == name).unwrap()
+}
+
+/// Returns type, direction, name, status and message of each relation of an app.
+fn relations(list: &AppList, clusters: &[&Snapshot], name: &str) -> Vec<String> {
+    let clusters: Vec<&dyn Objects> = clusters.iter().map(|it| *it as &dyn Objects).collect();
+    let rules = ActiveRules::default();
+    let details = AppDetailList::new(&[named(list, name)], list, &clusters, &rules, NOW);
+    let row = |row: &RelationRow| {
+        let arrow = match row.direction {
+            RelationDirection::Upstream => "->",
+            RelationDirection::Downstream => "<-",
+        };
+        let RelationRow { relation, app, status, message, .. } = row;
+        format!("{} {arrow} {}/{}: {status} {}", relation.as_str(), app.cluster, app.app, &**message)
+    };
+    details.items[0].relations.iter().map(row).map(|it| it.trim_end().to_owned()).collect()
+}
+
+#[test]
+fn app_that_waits_names_the_cause_upstream() {
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"namespace": "infra", "name": "ingress", "generation": 1, "uid": "u-ingress", "labels": {
+            "kustomize.toolkit.fluxcd.io/name": "infra", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}},
+        "spec": {"replicas": 1},
+        "status": {"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "unavailableReplicas": 1,
+            "conditions": [{"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded",
+                "message": "ReplicaSet \"ingress-1\" has timed out progressing."}]},
+    });
+    let infra = kustomization(
+        "infra",
+        &[],
+        ["False", "HealthCheckFailed", "timeout waiting for: [Deployment/infra/ingress]"],
+        &["infra_ingress_apps_Deployment"],
+    );
+    let objects = [source(), infra, deployment, waiting("shop", "infra"), waiting("web", "shop")];
+    let prod = holding("prod", &objects);
+    let list = list(&[&prod]);
+    let [infra, shop, web] = ["infra", "shop", "web"].map(|name| named(&list, name));
+    let cause = &*infra.message;
+    let says = |name: &str| format!("dependency 'flux-system/{name}' is not ready");
+    assert!(cause.contains("deadline exceeded"), "{cause}");
+    assert_eq!(
+        &*shop.message,
+        format!(
+            "waits for Kustomization flux-system/infra, which is Failed: {cause} (Flux: {})",
+            says("infra")
+        )
+    );
+    assert_eq!(
+        &*web.message,
+        format!(
+            "waits for Kustomization flux-system/shop, which waits for Kustomization flux-system/infra, which is \
+             Failed: {cause} (Flux: {})",
+            says("shop")
+        )
+    );
+    for app in [shop, web] {
+        let problem = app.problem().unwrap();
+        assert_eq!((app.health, problem.severity), (Status::InProgress, ProblemSeverity::Waiting));
+        assert_eq!(problem.message, app.message);
+        assert_eq!(app.speaker.as_ref().unwrap().message, app.message);
+        assert_eq!(problem.upstream.as_deref().unwrap().app.name, "infra");
+        assert_eq!(problem.cause(), infra.problem().unwrap().cause());
+    }
+    assert_eq!(infra.problem().unwrap().upstream, None);
+    let upstream = format!("dependsOn -> prod/flux-kustomization flux-system/infra: Failed {cause}");
+    let downstream =
+        format!("dependsOn <- prod/flux-kustomization flux-system/web: InProgress {}", &*web.message);
+    assert_eq!(relations(&list, &[&prod], "shop"), [upstream, downstream]);
+}
+
+#[test]
+fn missing_app_upstream_is_said_to_be_not_found() {
+    let prod = holding("prod", &[source(), waiting("shop", "gone"), well("infra", &[])]);
+    let waits = list(&[&prod]);
+    assert!(named(&waits, "shop").message.contains("gone"), "{}", &*named(&waits, "shop").message);
+    let gone = "Kustomization flux-system/gone";
+    assert_eq!(
+        relations(&waits, &[&prod], "shop"),
+        [format!("dependsOn -> prod/flux-kustomization flux-system/gone: NotFound {gone} not found")]
+    );
+    // An app that is well may depend on one that is gone, too: that changes nothing.
+    let shop = kustomization("shop", &["gone"], ["True", "ReconciliationSucceeded", "Applied"], &[]);
+    let is_well = list(&[&holding("prod", &[source(), shop])]);
+    assert!(named(&is_well, "shop").is_well());
+    assert!(named(&is_well, "shop").upstreams.apps[0].is_missing);
+}
+
+#[test]
+fn circle_of_dependencies_is_named_as_one() {
+    let prod = holding("prod", &[source(), waiting("a", "b"), waiting("b", "a"), waiting("c", "a")]);
+    let list = list(&[&prod]);
+    for (name, upstream) in [("a", "b"), ("b", "a"), ("c", "a")] {
+        assert_eq!(
+            &*named(&list, name).message,
+            format!(
+                "waits for Kustomization flux-system/{upstream}, whose dependencies form a circle (Flux: dependency \
+                 'flux-system/{upstream}' is not ready)"
+            )
+        );
+    }
+    assert!(list.apps.iter().all(|app| app.health == Status::InProgress));
+}
+
+#[test]
+fn long_paths_and_many_dependencies_are_bounded() {
+    let mut objects = vec![source(), failed("a000")];
+    let name = |number: usize| format!("a{number:03}");
+    objects.extend((1..200).map(|number| waiting(&name(number), &name(number - 1))));
+    let many: Vec<String> = (0..100).map(name).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    objects.push(kustomization("many", &many, ["True", "ReconciliationSucceeded", "Applied"], &[]));
+    let prod = holding("prod", &objects);
+    let list = list(&[&prod]);
+    assert_eq!(
+        &*named(&list, "a010").message,
+        "waits for Kustomization flux-system/a009, which waits, by way of 8 more, for Kustomization \
+         flux-system/a000, which is Failed: no such file (Flux: dependency 'flux-system/a009' is not ready)"
+    );
+    assert!(list.apps.iter().all(|app| app.message.len() < 1000));
+    let upstreams = &named(&list, "many").upstreams;
+    assert_eq!((upstreams.apps.len(), upstreams.left_out), (64, 36));
+}
+
+#[test]
+fn app_of_apps_creates_apps_in_the_cluster_that_it_delivers_to() {
+    let application = |name: &str, server: &str, resources: Value| {
+        json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {"namespace": "argocd", "name": name, "annotations":
+                {"argocd.argoproj.io/tracking-id": format!("root:argoproj.io/Application:argocd/{name}")}},
+            "spec": {"destination": {"server": server, "namespace": "argocd"},
+                "source": {"repoURL": "https://git.example.com/fleet", "path": "apps"}},
+            "status": {"sync": {"status": "Synced", "revision": "c1"}, "health": {"status": "Healthy"},
+                "resources": resources},
+        })
+    };
+    let child = json!([{"group": "argoproj.io", "version": "v1alpha1", "kind": "Application",
+        "namespace": "argocd", "name": "shop", "status": "Synced"}]);
+    let hub = holding("hub", &[application("root", "https://edge.example.com", child)]);
+    let mut edge = holding("edge", &[application("shop", "https://kubernetes.default.svc", json!([]))]);
+    edge.add_server("https://edge.example.com");
+    let clusters = [&hub, &edge];
+    let list = list(&clusters);
+    let root = ["createdBy -> edge/argo-application argocd/root: Current"];
+    assert_eq!(relations(&list, &clusters, "shop"), root);
+    let shop = ["createdBy <- edge/argo-application argocd/shop: Current"];
+    assert_eq!(relations(&list, &clusters, "root"), shop);
+}
+
+#[test]
+fn unconfirmed_claim_creates_no_relation() {
+    let mut forged = parent("forged", &["shop"]);
+    forged["metadata"]["namespace"] = json!("tenant");
+    let prod = holding("prod", &[source(), forged, well("shop", &[])]);
+    let claimed = list(&[&prod]);
+    assert_eq!(named(&claimed, "forged").unconfirmed(), 1);
+    assert_eq!(relations(&claimed, &[&prod], "shop"), [] as [&str; 0]);
+    // Flux' own bootstrap lists itself.
+    let prod = holding("prod", &[source(), parent("root", &["root", "shop"]), well("shop", &[])]);
+    let shop = ["createdBy <- prod/flux-kustomization flux-system/shop: Current"];
+    assert_eq!(relations(&list(&[&prod]), &[&prod], "root"), shop);
+}
+
+#[test]
+fn app_of_apps_names_the_cause_of_its_waiting_child() {
+    let objects = [source(), parent("root", &["shop"]), failed("infra"), waiting("shop", "infra")];
+    let prod = holding("prod", &objects);
+    let list = list(&[&prod]);
+    let root = named(&list, "root");
+    assert_eq!(
+        &*root.message,
+        "Kustomization flux-system/shop waits for Kustomization flux-system/infra, which is Failed: no such file \
+         (Flux: dependency 'flux-system/infra' is not ready)"
+    );
+    assert_eq!(root.problem().unwrap().cause(), named(&list, "infra").problem().unwrap().cause());
+}
+
+#[test]
+fn package_names_the_failed_sync_that_delivers_it() {
+    let edge = holding("edge", &porch::edge_of_failed_sync());
+    let porch = holding("porch", &porch::porch_of_shop());
+    let list = list(&[&porch, &edge]);
+    let package = list.apps.iter().find(|app| app.app.delivery.as_str() == "porch").unwrap();
+    let problem = package.problems.iter().find(|problem| problem.axis == Axis::Sync).unwrap();
+    let delivers = "RootSync config-management-system/root-sync, which delivers the app, failed: ";
+    assert!(problem.message.starts_with(delivers), "{}", &*problem.message);
+    assert_eq!(problem.upstream.as_deref().unwrap().app.name, "root-sync");
+    let sync = named(&list, "root-sync").problems.iter().find(|it| it.axis == Axis::Sync).unwrap();
+    assert_eq!(problem.cause(), sync.cause());
+    let upstream = &package.upstreams.apps[..];
+    assert!(matches!(upstream, [one] if one.relation == RelationType::DeliveredBy && one.home == "edge"));
+}
+
+#[test]
+fn relations_are_kept_up_to_date() {
+    let clusters = || {
+        let objects = [
+            source(),
+            parent("root", &["a", "b", "c", "infra"]),
+            parent("other", &["a"]),
+            failed("infra"),
+            waiting("a", "infra"),
+            waiting("b", "a"),
+            waiting("c", "b"),
+            waiting("d", "e"),
+            waiting("e", "d"),
+            waiting("f", "gone"),
+        ];
+        vec![holding("prod", &objects)]
+    };
+    for seed in 0..12 {
+        stays_equal(seed, clusters(), 25);
+        stays_equal(seed + 100, live(clusters()), 25);
+    }
+}
