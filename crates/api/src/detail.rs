@@ -64,6 +64,7 @@ impl AppDetailList {
         let forest = Forest::new(list, clusters, rules, now, shape);
         let inner = Inner::of(list);
         let parents = parents(asked, list);
+        let hosting = apps::hosting(clusters);
         let mut carriers: HashMap<&AppRef, &App> = HashMap::new();
         if asked.iter().any(|app| app.delivered_by.is_some()) {
             carriers.extend(list.apps.iter().rev().map(|app| (&app.app, app)));
@@ -74,7 +75,7 @@ impl AppDetailList {
             // If another app delivers the objects, its source and its state count.
             let via = app.delivered_by.as_ref().and_then(|via| carriers.get(via).copied());
             let parent = app.declaring.as_ref().and_then(|key| *parents.get(&(&*app.app.home, key))?);
-            let Relations { rows: relations, left_out } = Relations::of(app, list);
+            let Relations { rows: relations, left_out } = Relations::of(app, list, &hosting);
             AppDetail {
                 app: AppRow { counts: inner.counts(app), ..AppRow::from(*app) },
                 application: application_details(app, parent, home),

@@ -1,7 +1,10 @@
 //! The apps to which an app is related, upstream and downstream, with their statuses.
 
+use std::collections::HashSet;
+
 use serde::{Deserialize, Serialize};
-use taffrail_apps::{App, AppList, Delivery, RelationType, Upstream, Words};
+use taffrail_apps::{App, AppList, Delivery, HostingObject, RelationType, Upstream, Words};
+use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
 use crate::AppName;
@@ -63,8 +66,8 @@ pub(crate) struct Relations {
 }
 
 impl Relations {
-    /// Finds the relations of `asked` among the apps of `list`.
-    pub(crate) fn of(asked: &App, list: &AppList) -> Relations {
+    /// Finds the relations of `asked` among the apps of `list`; `hosting` are the objects that stand for clusters.
+    pub(crate) fn of(asked: &App, list: &AppList, hosting: &[HostingObject]) -> Relations {
         let upstreams = &asked.upstreams;
         let upstream = upstreams.apps.iter().map(|upstream| {
             let known = list.apps.iter().find(|app| is_it(upstream, app));
@@ -77,8 +80,31 @@ impl Relations {
             let ours = app.upstreams.apps.iter().filter(|upstream| is_it(upstream, asked));
             ours.map(move |upstream| row(upstream.relation, RelationDirection::Downstream, app))
         });
+        // A management cluster may have many such objects, and an app too.
+        let of_cluster: HashSet<(&str, &ObjectKey)> = hosting
+            .iter()
+            .filter(|object| asked.in_reach && object.cluster == asked.app.target)
+            .map(|object| (&*object.home, &object.object))
+            .collect();
+        let hosts = |app: &&App| {
+            let confirmed = app.resources.iter().filter(|own| !own.unconfirmed);
+            !of_cluster.is_empty()
+                && app.in_reach
+                && confirmed.into_iter().any(|own| of_cluster.contains(&(&*app.app.target, &*own.key)))
+        };
+        let hosted_by = list.apps.iter().filter(hosts);
+        let hosted_by = hosted_by.map(|app| row(RelationType::HostedBy, RelationDirection::Upstream, app));
+        let own = asked.resources.iter().filter(|own| asked.in_reach && !own.unconfirmed);
+        let own: HashSet<&ObjectKey> = own.map(|own| &*own.key).collect();
+        let clusters: HashSet<&str> = hosting
+            .iter()
+            .filter(|object| object.home == asked.app.target && own.contains(&object.object))
+            .map(|object| &*object.cluster)
+            .collect();
+        let hosted = list.apps.iter().filter(|app| app.in_reach && clusters.contains(&*app.app.target));
+        let hosted = hosted.map(|app| row(RelationType::HostedBy, RelationDirection::Downstream, app));
         let mut relations = Relations { rows: Vec::new(), left_out: upstreams.left_out };
-        for rows in [upstream.collect::<Vec<_>>(), downstream.collect()] {
+        for rows in [upstream.chain(hosted_by).collect::<Vec<_>>(), downstream.chain(hosted).collect()] {
             relations.add(rows);
         }
         relations

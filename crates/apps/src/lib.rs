@@ -53,6 +53,7 @@ mod errors;
 mod find;
 mod fleet;
 mod freshness;
+mod hosting;
 mod identity;
 mod indexed;
 pub mod inventory_id;
@@ -101,6 +102,7 @@ pub use delivery::{
 pub use find::{AppQuery, FindError, InvalidAppQuery, full_name};
 pub use fleet::{FleetMember, Renewals, Sameness, aliases, members, server_address};
 pub use freshness::{Freshness, FreshnessState};
+pub use hosting::{HostingObject, hosting};
 pub use identity::{APP_ANNOTATION, AppKey, AppName, AppRef, ClusterId, Delivery, UnknownDelivery};
 pub use indexed::{IndexedCluster, index_settings};
 pub use kinds::{KindCatalog, ServedKind, needs_body};

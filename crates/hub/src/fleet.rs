@@ -366,7 +366,7 @@ impl FleetState {
             return Some(ShownRow {
                 place: home.place,
                 is_stray: true,
-                row: join(app, declared, None, view, |id| self.name(id)),
+                row: join(app, declared, None, view, |id| self.name(id, moment)),
             });
         };
         let observing = target.best(Some((app, HalfSide::Observed)), at);
@@ -375,14 +375,14 @@ impl FleetState {
             let body: &ObservedHalf = &source.received.observed(app)?.body;
             Some(HeldHalf { body, freshness, cluster: target.view(moment) })
         });
-        let row = join(app, declared, observed, target.view(moment), |id| self.name(id));
+        let row = join(app, declared, observed, target.view(moment), |id| self.name(id, moment));
         Some(ShownRow { place: target.place, is_stray: false, row })
     }
 
     /// Returns the name of a cluster; `None` if the fleet does not have it, or no source told its name.
-    fn name(&self, id: &ClusterId) -> Option<String> {
-        let name = &self.clusters.get(id)?.sources.first()?.received.facts().name;
-        Some(name.clone()).filter(|name| !name.is_empty())
+    fn name(&self, id: &ClusterId, moment: HubTime) -> Option<String> {
+        let name = self.clusters.get(id)?.view(moment).name.to_owned();
+        Some(name).filter(|name| !name.is_empty())
     }
 
     fn in_order(&self) -> impl Iterator<Item = &KnownCluster> {

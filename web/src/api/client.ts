@@ -171,6 +171,7 @@ export const hub = {
   attention: (params: Params, signal?: AbortSignal) => read<Api.Attention>("attention", params, signal),
   changes: (params: Params, signal?: AbortSignal) => read<Api.AppChangeList>("changes", params, signal),
   matrix: (params: Params, signal?: AbortSignal) => read<Api.Matrix>("matrix", params, signal),
+  detail: (question: Question<"app">, signal?: AbortSignal) => post<Api.AppAnswer>("questions", question, signal),
   tree: (question: Question<"tree">, signal?: AbortSignal) => post<Api.TreeAnswer>("questions", question, signal),
   events: (question: Question<"events">, signal?: AbortSignal) => post<Api.EventsAnswer>("questions", question, signal),
   explain: (question: Question<"explain">, signal?: AbortSignal) =>

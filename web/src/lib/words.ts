@@ -1,5 +1,5 @@
 // The words for what the API's codes mean, as the command line prints them.
-import type { Axis, Delivery, FreshnessState, Status, SyncState } from "../api/types";
+import type { Axis, Delivery, FreshnessState, RelationDirection, RelationType, Status, SyncState } from "../api/types";
 
 /** All statuses, the worst first. */
 export const STATUSES: readonly Status[] = ["Failed", "NotFound", "Unknown", "Terminating", "InProgress", "Current"];
@@ -31,3 +31,13 @@ export const pastFreshness = (problem: string | null): FreshnessState => (proble
 
 /** A state such as `OutOfSync` or `ErrImagePull` as words within a sentence. */
 export const spaced = (state: string) => state.replace(/([a-z])([A-Z])/g, (_, a: string, b: string) => `${a} ${b.toLowerCase()}`);
+
+const RELATIONS: Record<RelationType, Record<RelationDirection, string>> = {
+  dependsOn: { upstream: "depends on", downstream: "needed by" },
+  createdBy: { upstream: "created by", downstream: "creates" },
+  deliveredBy: { upstream: "delivered by", downstream: "delivers" },
+  hostedBy: { upstream: "hosted by", downstream: "hosts" },
+};
+
+/** The relation of an app to another one, which is in this direction. */
+export const relationWord = (type: RelationType, direction: RelationDirection) => RELATIONS[type][direction];

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use prost::Message as _;
 use taffrail_apps::{
-    Axis, ClusterId, Delivery, FreshnessState, NotLiveState, Problem, ProblemSeverity, Source, Sync,
-    SyncAttempt, SyncResult, SyncState,
+    Axis, ClusterId, Delivery, FreshnessState, NotLiveState, Problem, ProblemSeverity, RelationType, Source,
+    Sync, SyncAttempt, SyncResult, SyncState, UpstreamProblem,
 };
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
@@ -15,8 +15,8 @@ use taffrail_status::rollup::Counts;
 
 use super::*;
 use crate::report::{
-    Buckets, ClusterReport, Content, DeclaredHalf, Half, HalfBody, HalfId, HalfSide, LostCluster, NotLive,
-    ObservedHalf, SourceMessage, SourceReply, Speaker, StreamPosition,
+    Buckets, ClusterReport, Content, DeclaredHalf, Half, HalfBody, HalfId, HalfSide, HalfUpstream,
+    HalfUpstreams, LostCluster, NotLive, ObservedHalf, SourceMessage, SourceReply, Speaker, StreamPosition,
 };
 use crate::{AppName, ErrorRow, NotLiveRow, ReadingView};
 
@@ -41,9 +41,20 @@ fn problem(axis: Axis, severity: ProblemSeverity) -> Problem {
             namespace: "shop".to_owned(),
             name: "web".to_owned(),
         }),
-        upstr,
-        upstream: None,
-        eam: None,
+        upstream: (axis == Axis::Sync).then(|| {
+            Box::new(UpstreamProblem {
+                app: AppName {
+                    delivery: Delivery::ConfigSync,
+                    namespace: "a".to_owned(),
+                    name: "b".to_owned(),
+                },
+                axis: Axis::Source,
+                state: "Failed".to_owned(),
+                severity: ProblemSeverity::Error,
+                message: "no access".into(),
+                object: Some(ObjectKey::new("g", "K", "n", "o")),
+            })
+        }),
     }
 }
 
@@ -62,6 +73,8 @@ fn halves() -> Vec<Half> {
     let mut halves = Vec::new();
     let axes = [Axis::Freshness, Axis::Health, Axis::Sync, Axis::Source];
     let severities = [ProblemSeverity::Error, ProblemSeverity::Waiting, ProblemSeverity::Notice];
+    let relations =
+        [RelationType::DependsOn, RelationType::CreatedBy, RelationType::DeliveredBy, RelationType::HostedBy];
     let results = [SyncResult::Running, SyncResult::Succeeded, SyncResult::Failed];
     for (at_place, delivery) in Delivery::ALL.into_iter().enumerate() {
         let number = at_place as i64;
@@ -103,7 +116,14 @@ fn halves() -> Vec<Half> {
             own: (at_place % 2 == 0).then(|| Box::new(speaker(Status::ALL[at_place % 6]))),
             problems: axes.map(|axis| problem(axis, severities[at_place % 3])).into(),
             syncs: results.map(attempt).into(),
-            upstreams: None,
+            upstreams: (at_place % 2 == 0).then(|| {
+                let upstream = |relation| HalfUpstream {
+                    relation,
+                    app: app.clone(),
+                    is_missing: relation == RelationType::DependsOn,
+                };
+                Arc::new(HalfUpstreams { apps: relations.map(upstream).into(), left_out: at_place })
+            }),
             not_live: if at_place % 2 == 0 { None } else { stale(Some(1_500)) },
             unobserved: Default::default(),
         };

@@ -264,6 +264,41 @@ fn package_names_the_failed_sync_that_delivers_it() {
 }
 
 #[test]
+fn app_that_declares_a_cluster_hosts_the_apps_in_it() {
+    let cluster = |name: &str, host: &str| {
+        json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster",
+            "metadata": {"namespace": "flux-system", "name": name},
+            "spec": {"controlPlaneEndpoint": {"host": host, "port": 6443}},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        })
+    };
+    let entries = ["flux-system_edge_cluster.x-k8s.io_Cluster", "flux-system_other_cluster.x-k8s.io_Cluster"];
+    let objects =
+        [source(), well("clusters", &entries), cluster("edge", "10.0.0.7"), cluster("other", "10.0.0.8")];
+    let hub = holding("hub", &objects);
+    let mut edge = holding("edge", &[source(), well("shop", &[])]);
+    edge.add_server("https://10.0.0.7:6443");
+    // This one was found by the Secret of a Cluster.
+    let found = holding("hub/flux-system/other", &[source(), well("wiki", &[])]);
+    let elsewhere = holding("elsewhere", &[source(), well("docs", &[])]);
+    let clusters = [&hub, &edge, &found, &elsewhere];
+    let list = list(&clusters);
+    let status = named(&list, "clusters").health;
+    let message = &*named(&list, "clusters").message;
+    let message = if status == Status::Current { "" } else { message };
+    let hosted_by = format!("hostedBy -> hub/flux-kustomization flux-system/clusters: {status} {message}");
+    assert_eq!(relations(&list, &clusters, "shop"), [hosted_by.trim_end()]);
+    assert_eq!(relations(&list, &clusters, "wiki"), [hosted_by.trim_end()]);
+    assert_eq!(relations(&list, &clusters, "docs"), [] as [&str; 0]);
+    let hosted = ["edge", "hub/flux-system/other"].into_iter().zip(["shop", "wiki"]);
+    let hosted = hosted.map(|(cluster, name)| {
+        format!("hostedBy <- {cluster}/flux-kustomization flux-system/{name}: Current")
+    });
+    assert_eq!(relations(&list, &clusters, "clusters"), hosted.collect::<Vec<_>>());
+}
+
+#[test]
 fn relations_are_kept_up_to_date() {
     let clusters = || {
         let objects = [

@@ -51,9 +51,7 @@ pub(crate) fn problem(axis: Axis, severity: ProblemSeverity, message: &str) -> P
         since: None,
         message: message.into(),
         object: None,
-        u,
         upstream: None,
-        pstream: None,
     }
 }
 

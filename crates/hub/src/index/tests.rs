@@ -5,9 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use taffrail_api::diff::KeyedRow;
 use taffrail_api::filter::SortField;
 use taffrail_api::hub::{AnswerState, PairState};
-use taffrail_api::report::{ClusterReport, HalfBody, HalfSide, NotLive};
+use taffrail_api::report::{
+    AppId, ClusterReport, HalfBody, HalfSide, HalfUpstream, HalfUpstreams, NotLive, Speaker,
+};
 use taffrail_api::{AppRow, ClusterRow, ErrorRow};
-use taffrail_apps::{Axis, ProblemSeverity, SyncState};
+use taffrail_apps::{Axis, Problem, ProblemSeverity, RelationType, SyncState, UpstreamProblem};
+use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
@@ -37,13 +40,14 @@ pub(super) fn disturb(fleet: &SampleFleet, random: &mut fastrand::Rng) {
             fleet.snapshot(cluster, halves.into());
         }
         3..=5 => {
+            let other = CLUSTERS[random.usize(..CLUSTERS.len())];
             let target = if home == "hub" { CLUSTERS[random.usize(..CLUSTERS.len())] } else { home };
             let half = declared(&named, target, |half| match random.u32(..5) {
                 0 => half.problems.push(problem(Axis::Sync, ProblemSeverity::Error, "cannot apply")),
                 1 => half.problems.push(problem(Axis::Source, ProblemSeverity::Notice, "suspended")),
                 2 => half.sync.state = SyncState::Failed,
                 3 => half.suspended = true,
-                _ => {}
+                _ => half.upstreams = Some(upstream_of(&app(other, "a/db"))),
             });
             fleet.change(home, source, vec![half]);
         }
@@ -74,6 +78,12 @@ pub(super) fn disturb(fleet: &SampleFleet, random: &mut fastrand::Rng) {
         }
         _ => fleet.pass(random.u64(..40)),
     }
+}
+
+/// The relation of an app that depends on another one.
+fn upstream_of(app: &AppId) -> Arc<HalfUpstreams> {
+    let upstream = HalfUpstream { relation: RelationType::DependsOn, app: app.clone(), is_missing: false };
+    Arc::new(HalfUpstreams { apps: vec![upstream], left_out: 0 })
 }
 
 /// Returns a filter for the clusters with the label `region=eu`.
@@ -435,6 +445,41 @@ fn one_cause_in_many_clusters_is_one_entry_of_attention() {
     let [lost] = &attention.items[..] else { panic!("{attention:?}") };
     assert_eq!((&*lost.state, lost.count, lost.cluster_count), ("Lost", 800, 400));
     assert_eq!(lost.message, "the cluster does not answer");
+}
+
+#[test]
+fn app_downstream_counts_for_the_cause_upstream() {
+    let fleet = SampleFleet::new().with("eu-1", &[("shop/infra", Status::Failed, "no such file")]);
+    let object = ObjectKey::new("apps", "Deployment", "shop", "infra");
+    let upstream = UpstreamProblem {
+        app: app("eu-1", "shop/infra").app,
+        axis: Axis::Health,
+        state: "Failed".to_owned(),
+        severity: ProblemSeverity::Error,
+        message: "no such file".into(),
+        object: Some(object.clone()),
+    };
+    let own = Problem {
+        state: "InProgress".to_owned(),
+        upstream: Some(Box::new(upstream)),
+        ..problem(Axis::Health, ProblemSeverity::Waiting, "waits for infra, which is Failed: no such file")
+    };
+    let web = app("eu-1", "shop/web");
+    let waiting = declared(&web, "eu-1", |body| {
+        let (status, rule) = (Status::InProgress, String::new());
+        body.own = Some(Box::new(Speaker { status, rule, unconfirmed: false, problem: own }));
+        body.upstreams = Some(upstream_of(&app("eu-1", "shop/infra")));
+    });
+    fleet.change("eu-1", "observer", vec![waiting, observed(&web, Status::Current, "")]);
+    fleet.index.publish();
+    let attention = fleet.index.view().attention(&AppFilter::default(), 10);
+    let [entry] = &attention.items[..] else { panic!("{attention:?}") };
+    assert_eq!((entry.severity, entry.count, entry.key_count), (ProblemSeverity::Error, 2, 2));
+    assert_eq!((&*entry.message, entry.object.as_ref()), ("no such file", Some(&object)));
+    let rows = rows(&fleet.index.view());
+    let row = rows.iter().find(|row| row.name == "web").unwrap();
+    assert_eq!(row.effective, Status::InProgress);
+    assert!(matches!(&row.upstreams[..], [one] if one.home == "eu-1" && one.app.name == "infra"), "{row:?}");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! `taffrail app`: prints one app in three sections: the application, its reconciliation and its objects.
+//! `taffrail app`: prints one app in three sections: the application, its reconciliation and its objects; then its
+//! relations, if it has some.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -185,14 +186,12 @@ fn print(
         table.finish()?;
     }
 
-    relations(detail, several, &mut out)?;
-
     say!(out, "\n{}Deployment details:{:#}", bold, bold)?;
     objects(&detail.unsynced, &detail.lines(), &mut out)?;
-    match differences {
-        Some(told) => indented(&mut out, "", told),
-        None => Ok(()),
+    if let Some(told) = differences {
+        indented(&mut out, "", told)?;
     }
+    relations(detail, several, &mut out)
 }
 
 /// Prints the apps to which an app is related; nothing if there are none.
@@ -201,7 +200,7 @@ fn relations(detail: &AppDetail, several: bool, out: &mut impl Write) -> io::Res
         return Ok(());
     }
     let bold = Style::new().bold();
-    say!(out, "\n{}Relations:{:#}\n", bold, bold)?;
+    say!(out, "\n{}Relations:{:#}", bold, bold)?;
     let mut header = vec!["RELATION", "APP", "STATUS", "MESSAGE"];
     if several {
         header.insert(2, "CLUSTER");
@@ -223,7 +222,7 @@ fn relations(detail: &AppDetail, several: bool, out: &mut impl Write) -> io::Res
             Cell::new(relation),
             Cell::new(format!("{delivery}/{namespace}/{name}")),
             Cell::styled(row.status.word(), style(row.status)),
-            Cell::new(text::revision(&row.message)),
+            if row.message.is_empty() { Cell::blank() } else { Cell::new(text::revision(&row.message)) },
         ];
         if several {
             cells.insert(2, Cell::new(&row.app.cluster));

@@ -23,6 +23,7 @@ const Why = lazy(() => import("./Why"));
 const Events = lazy(() => import("./Events"));
 const History = lazy(() => import("./History"));
 const InClusters = lazy(() => import("./InClusters"));
+const Relations = lazy(() => import("./Relations"));
 const Logs = lazy(() => import("./Logs"));
 const Trust = lazy(() => import("./Trust"));
 
@@ -32,6 +33,7 @@ const TABS = [
   { name: "graph", title: "Graph" },
   { name: "events", title: "Events" },
   { name: "history", title: "History" },
+  { name: "relations", title: "Relations" },
   { name: "clusters", title: "Clusters" },
   { name: "logs", title: "Logs" },
   { name: "trust", title: "Trust" },
@@ -54,6 +56,7 @@ export default function AppPage(props: { app: AppRef; isPage: boolean }) {
     { keys: "v", what: "Graph", act: () => choose("graph") },
     { keys: "e", what: "Events", act: () => choose("events") },
     { keys: "h", what: "History", act: () => choose("history") },
+    { keys: "r", what: "Relations", act: () => choose("relations") },
     { keys: "i", what: "Clusters", act: () => choose("clusters") },
     { keys: "l", what: "Logs", act: () => choose("logs") },
     { keys: "p", what: "Previous run", act: () => go(withQuery({ tab: "logs", previous: "1" }), { replace: true }) },
@@ -106,6 +109,7 @@ function Known(props: { app: AppRef; row: AppRow; tab: string; choose: (tab: str
             <Match when={props.tab === "graph"}><Graph app={ref()} /></Match>
             <Match when={props.tab === "events"}><Events app={ref()} /></Match>
             <Match when={props.tab === "history"}><History app={ref()} /></Match>
+            <Match when={props.tab === "relations"}><Relations app={ref()} /></Match>
             <Match when={props.tab === "clusters"}><InClusters app={ref()} appKey={props.row.key} /></Match>
             <Match when={props.tab === "logs"}><Logs name={fullName(ref())} cluster={ref().cluster} /></Match>
             <Match when={props.tab === "trust"}><Trust app={ref()} /></Match>
