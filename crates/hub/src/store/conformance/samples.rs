@@ -5,9 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use taffrail_api::AppName;
-use taffrail_api::report::{AppId, DeclaredHalf, NotLive, ObservedHalf, Speaker};
+use taffrail_api::report::{
+    AppId, DeclaredHalf, HalfUpstream, HalfUpstreams, NotLive, ObservedHalf, Speaker,
+};
 use taffrail_apps::{
-    Axis, ClusterId, Delivery, FreshnessState, Problem, ProblemSeverity, Source, Sync, SyncState,
+    Axis, ClusterId, Delivery, FreshnessState, Problem, ProblemSeverity, RelationType, Source, Sync,
+    SyncState,
 };
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
@@ -65,6 +68,7 @@ pub(crate) fn pair(number: usize, revision: usize) -> PairRecord {
         path: Some(format!("./apps/team-{app:02}")),
         reference: Some("main".to_owned()),
     };
+    let root = pair_id(number - app).app;
     let declared = DeclaredHalf {
         key: format!("flux-kustomization/flux-system/team-{app:02}"),
         target: id.cluster.clone(),
@@ -82,7 +86,11 @@ pub(crate) fn pair(number: usize, revision: usize) -> PairRecord {
         own: None,
         problems: Vec::new(),
         syncs: Vec::new(),
-        upstreams: None,
+        upstreams: (app != 0).then(|| {
+            let upstream =
+                HalfUpstream { relation: RelationType::CreatedBy, app: root.clone(), is_missing: false };
+            Arc::new(HalfUpstreams { apps: vec![upstream], left_out: number % 2 })
+        }),
         not_live: None,
         unobserved: Default::default(),
     };

@@ -20,7 +20,7 @@ use crate::store::{PairPage, PairRecord, SavedHalf, StoreError, finished};
 const IDENTITY: usize = 5;
 
 /// The columns of the identity and of the halves that are ids of texts.
-const TEXTS: [usize; 12] = [
+const TEXTS: [usize; 13] = [
     0,
     1,
     2,
@@ -33,6 +33,7 @@ const TEXTS: [usize; 12] = [
     10 + IDENTITY,
     11 + IDENTITY,
     12 + IDENTITY,
+    24 + IDENTITY,
 ];
 
 /// The number of pages that are completed at one time, while the rows of another one are read.
@@ -73,7 +74,7 @@ async fn read_rows(
         "SELECT json_group_array(json_array(json_array(cluster, home, namespace, name, delivery, pair, declared_received,
              key, target, sync, desired, attempted, applied, last_success, suspended, source, labels, message,
              observed_received, health, current, in_progress, failed, terminating, not_found, unknown, unconfirmed,
-             declared_fingerprint, observed_fingerprint),
+             declared_fingerprint, observed_fingerprint, upstreams),
              detail) ORDER BY pair), max(pair), count(*)
          FROM (SELECT * FROM summaries s JOIN pairs p ON p.id = s.pair LEFT JOIN details USING (pair)
              WHERE s.pair > ?1 ORDER BY s.pair LIMIT ?2)",
@@ -122,7 +123,10 @@ fn pair_record(row: &Columns, detail: Option<&str>, texts: &Texts) -> Result<Opt
         Some(received) => {
             let source = row.text(at(10), texts)?.map(serde_json::from_str).transpose();
             let labels = row.text(at(11), texts)?.map(serde_json::from_str).transpose();
-            let (Ok(source), Ok(labels)) = (source, labels) else { return Ok(None) };
+            let upstreams = row.text(at(24), texts)?.map(serde_json::from_str).transpose();
+            let (Ok(source), Ok(labels), Ok(upstreams)) = (source, labels, upstreams) else {
+                return Ok(None);
+            };
             let exact = detail.last_success.take();
             let sync = Sync {
                 state: sync_state(row.number(at(4))?)?,
@@ -142,7 +146,7 @@ fn pair_record(row: &Columns, detail: Option<&str>, texts: &Texts) -> Result<Opt
                 own: detail.own.take(),
                 problems: std::mem::take(&mut detail.problems),
                 syncs: Vec::new(),
-                upstreams: None,
+                upstreams,
                 not_live: detail.declared_not_live.take(),
                 unobserved: Default::default(),
             };

@@ -66,6 +66,7 @@ pub(super) async fn finish(connection: &mut SqliteConnection, time: Timestamp) -
              UNION SELECT source FROM summaries WHERE source IS NOT NULL
              UNION SELECT labels FROM summaries WHERE labels IS NOT NULL
              UNION SELECT message FROM summaries WHERE message IS NOT NULL
+             UNION SELECT upstreams FROM summaries WHERE upstreams IS NOT NULL
              UNION SELECT before_problem FROM transitions WHERE before_problem IS NOT NULL
              UNION SELECT problem FROM transitions WHERE problem IS NOT NULL
              UNION SELECT problem FROM bases WHERE problem IS NOT NULL

@@ -22,7 +22,7 @@ const MAX_ROWS: usize = 10_000;
 const MAX_DETAILS: usize = 2_000;
 
 /// The columns of a row of `summaries`, in its order.
-pub(super) type Summary = [Option<i64>; 24];
+pub(super) type Summary = [Option<i64>; 25];
 
 /// The facts about a pair that its summary does not hold, such as its problems; most pairs that are well have none.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -287,10 +287,11 @@ fn state_columns(state: Option<&PairState>, texts: &mut TextIds) -> [Option<i64>
 }
 
 fn summary(pair: i64, record: &PairRecord, texts: &mut TextIds) -> Result<Summary, StoreError> {
-    let mut row = [None; 24];
+    let mut row = [None; 25];
     row[0] = Some(pair);
     if let Some(half) = &record.declared {
-        let DeclaredHalf { key, target, sync, suspended, source, labels, message, .. } = &*half.body;
+        let DeclaredHalf { key, target, sync, suspended, source, labels, message, upstreams, .. } =
+            &*half.body;
         row[1] = Some(micros(half.received));
         row[2] = Some(texts.id(key));
         row[3] = (*target != record.id.cluster).then(|| texts.id(&target.0));
@@ -304,6 +305,7 @@ fn summary(pair: i64, record: &PairRecord, texts: &mut TextIds) -> Result<Summar
         row[10] = source.as_ref().map(encode).transpose()?.map(|source| texts.id(&source));
         row[11] = (!labels.is_empty()).then(|| encode(labels)).transpose()?.map(|labels| texts.id(&labels));
         row[12] = Some(texts.id(message));
+        row[24] = upstreams.as_ref().map(encode).transpose()?.map(|upstreams| texts.id(&upstreams));
         row[22] = half.fingerprint.map(u64::cast_signed);
     }
     if let Some(half) = &record.observed {
@@ -353,7 +355,7 @@ impl RowsToSave {
                  value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7,
                  value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, value ->> 13, value ->> 14,
                  value ->> 15, value ->> 16, value ->> 17, value ->> 18, value ->> 19, value ->> 20, value ->> 21,
-                 value ->> 22, value ->> 23 FROM json_each(?1)";
+                 value ->> 22, value ->> 23, value ->> 24 FROM json_each(?1)";
             run(connection, statement, json_rows(rows)).await?;
         }
         for pairs in [&self.gone, &self.well].into_iter().flat_map(|pairs| pairs.chunks(MAX_ROWS)) {
