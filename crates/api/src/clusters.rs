@@ -7,10 +7,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::{Deserialize, Serialize};
 use taffrail_apps::text::moment;
 use taffrail_apps::{
-    AppList, FleetMember, Freshness, NotLiveScope, NotLiveState, Objects, Problem, ReadStats, members,
+    AppList, FleetMember, Freshness, HostingObject, NotLiveScope, NotLiveState, Objects, Problem, ReadStats,
+    declared_each, hosting, members,
 };
-use taffrail_status::Status;
+use taffrail_object::ObjectKey;
 use taffrail_status::rollup::Counts;
+use taffrail_status::{ActiveRules, Status};
 
 use crate::report::ClusterReport;
 use crate::{AppName, AppRow, List, ListItem};
@@ -55,6 +57,41 @@ impl ClusterList {
         };
         List::of(members(clusters).iter().map(row).collect(), &list.errors)
     }
+}
+
+/// The maximum number of objects that a row lists of those that stand for its cluster, the proved ones first.
+const MAX_MANAGED: usize = 10;
+
+impl ClusterList {
+    /// Adds the objects of other clusters that stand for each cluster, with their statuses by `rules`.
+    pub fn set_managed(&mut self, clusters: &[&dyn Objects], rules: &ActiveRules<'_>, now: Timestamp) {
+        let mut found = hosting(clusters);
+        found.sort_by_key(|object| !object.is_proved);
+        for row in &mut self.items {
+            let own = found.iter().filter(|object| object.cluster == row.name).take(MAX_MANAGED);
+            row.managed_as = own.filter_map(|object| managed_as(object, clusters, rules, now)).collect();
+        }
+    }
+}
+
+fn managed_as(
+    object: &HostingObject,
+    clusters: &[&dyn Objects],
+    rules: &ActiveRules<'_>,
+    now: Timestamp,
+) -> Option<ManagedAs> {
+    let home = clusters.iter().find(|home| home.name() == object.home)?;
+    let judged =
+        declared_each(*home, std::slice::from_ref(&object.object), rules, now).apps.into_iter().next()?;
+    let status = judged.effective();
+    let message = if status == Status::Current { String::new() } else { judged.message.to_string() };
+    Some(ManagedAs {
+        object: object.object.clone(),
+        cluster: object.home.clone(),
+        status,
+        message,
+        unproven: !object.is_proved,
+    })
 }
 
 /// One queried cluster, with the summary of its apps.
@@ -122,9 +159,33 @@ pub struct ClusterRow {
     pub errors: usize,
     /// The freshness of the cluster as a whole; single kinds or apps may be less fresh.
     pub freshness: Freshness,
+    /// The objects of other clusters that stand for this one, such as a `Cluster` of Cluster API; left out if none was
+    /// read. What they tell changes nothing else of the row.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub managed_as: Vec<ManagedAs>,
     /// Statistics of requests and watches; only for a live cluster that answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reading: Option<ReadingView>,
+}
+
+/// An object of a management cluster that stands for a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ManagedAs {
+    /// The object.
+    pub object: ObjectKey,
+    /// Name of the management cluster, which holds it.
+    pub cluster: String,
+    /// The status of the object now.
+    pub status: Status,
+    /// The message of the object; left out if it is Ready.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// True if only the name of the object is that of the cluster; left out if the address of the API server or the
+    /// kubeconfig proves that it is the cluster's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unproven: bool,
 }
 
 /// Statistics of the requests and watches of one live cluster.
@@ -302,6 +363,7 @@ impl ClusterRow {
             counts,
             errors,
             freshness,
+            managed_as: Vec::new(),
             reading: cluster.reading.clone(),
         }
     }

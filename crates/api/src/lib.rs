@@ -49,7 +49,7 @@ pub use actions::{ActionList, ActionRow, PatchRow};
 pub use apps::{AppRow, SyncRow};
 pub use cause_log::CauseLog;
 pub use chain::told_in_few;
-pub use clusters::{ClusterList, ClusterRow, NotLiveRow, ReadingView};
+pub use clusters::{ClusterList, ClusterRow, ManagedAs, NotLiveRow, ReadingView};
 pub use detail::{AppDetail, AppDetailList};
 pub use events::{EventList, EventRow};
 pub use explain::{Answer, Explanation, ExplanationList, Flag, Flagged, OwningApp};

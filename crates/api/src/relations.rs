@@ -83,7 +83,7 @@ impl Relations {
         // A management cluster may have many such objects, and an app too.
         let of_cluster: HashSet<(&str, &ObjectKey)> = hosting
             .iter()
-            .filter(|object| asked.in_reach && object.cluster == asked.app.target)
+            .filter(|object| asked.in_reach && object.is_proved && object.cluster == asked.app.target)
             .map(|object| (&*object.home, &object.object))
             .collect();
         let hosts = |app: &&App| {
@@ -98,7 +98,9 @@ impl Relations {
         let own: HashSet<&ObjectKey> = own.map(|own| &*own.key).collect();
         let clusters: HashSet<&str> = hosting
             .iter()
-            .filter(|object| object.home == asked.app.target && own.contains(&object.object))
+            .filter(|object| {
+                object.is_proved && object.home == asked.app.target && own.contains(&object.object)
+            })
             .map(|object| &*object.cluster)
             .collect();
         let hosted = list.apps.iter().filter(|app| app.in_reach && clusters.contains(&*app.app.target));

@@ -376,7 +376,10 @@ impl View for ClustersView {
         let stateless = self.rows.stateless();
         let selected = SelectedApps::of(&self.rows, None, &AppList::default(), |_, _| {}, fleet)?;
         let rows = |list: &AppList, filter: &Filter| {
-            let mut rows = ClusterList::new(&fleet.clusters(), list).items;
+            let clusters = fleet.clusters();
+            let mut rows = ClusterList::new(&clusters, list);
+            rows.set_managed(&clusters, &fleet.rules(), fleet.now());
+            let mut rows = rows.items;
             rows.retain(|row| filter.admits_row(row));
             if let Some(by) = sort {
                 filter::sort_clusters(&mut rows, *by);

@@ -1,7 +1,7 @@
 //! Relations between apps, and the app upstream that is named as the cause of one downstream.
 
 use serde_json::{Value, json};
-use taffrail_api::{AppDetailList, RelationDirection, RelationRow};
+use taffrail_api::{AppDetailList, ClusterList, RelationDirection, RelationRow};
 use taffrail_apps::{App, AppList, Axis, Objects, ProblemSeverity, RelationType, Snapshot, apps};
 use taffrail_status::{ActiveRules, Status};
 
@@ -296,6 +296,69 @@ fn app_that_declares_a_cluster_hosts_the_apps_in_it() {
         format!("hostedBy <- {cluster}/flux-kustomization flux-system/{name}: Current")
     });
     assert_eq!(relations(&list, &clusters, "clusters"), hosted.collect::<Vec<_>>());
+}
+
+#[test]
+fn cluster_shows_the_objects_that_stand_for_it() {
+    let object = |version: &str, kind: &str, name: &str, spec: Value, status: Value| {
+        let metadata = json!({"namespace": "fleet", "name": name, "generation": 1});
+        json!({"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec, "status": status})
+    };
+    let condition = |name: &str, status: &str, message: &str| json!({"conditions": [{"type": name, "status": status, "reason": "R", "message": message}]});
+    let endpoint = json!({"controlPlaneEndpoint": {"host": "fd00::7", "port": 6443}});
+    let configs = json!({"hubAcceptsClient": true, "managedClusterClientConfigs": [{"url": "https://[FD00::7]:6443/"}]});
+    let server = json!({"accessProviders": [{"name": "p", "cluster": {"server": "https://[fd00::7]:6443"}}]});
+    let gke = json!({"endpoint": "10.0.0.9"});
+    let hub = holding(
+        "hub",
+        &[
+            object(
+                "cluster.x-k8s.io/v1beta1",
+                "Cluster",
+                "one",
+                endpoint,
+                condition("Ready", "False", "no machine"),
+            ),
+            object("cluster.open-cluster-management.io/v1", "ManagedCluster", "m", configs, json!({})),
+            object("multicluster.x-k8s.io/v1alpha1", "ClusterProfile", "p", json!({}), server),
+            object("container.cnrm.cloud.google.com/v1beta1", "ContainerCluster", "gke", json!({}), gke),
+            object(
+                "infra.nephio.org/v1alpha1",
+                "WorkloadCluster",
+                "w",
+                json!({"clusterName": "edge"}),
+                json!({}),
+            ),
+            // An author can name another's cluster, and the management cluster itself.
+            object("multicluster.x-k8s.io/v1alpha1", "ClusterProfile", "hub", json!({}), json!({})),
+            object("multicluster.x-k8s.io/v1alpha1", "ClusterProfile", "gone", json!({}), json!({})),
+        ],
+    );
+    let mut edge = holding("edge", &[source(), well("shop", &[])]);
+    edge.add_server("https://[fd00::7]:6443");
+    let mut cloud = holding("cloud", &[]);
+    cloud.add_server("https://10.0.0.9");
+    let clusters: [&dyn Objects; 3] = [&hub, &edge, &cloud];
+    let rules = ActiveRules::default();
+    let list = apps(&clusters, &rules, NOW);
+    let mut rows = ClusterList::new(&clusters, &list);
+    let before = rows.clone();
+    rows.set_managed(&clusters, &rules, NOW);
+    let managed = |name: &str| {
+        let row = rows.items.iter().find(|row| row.name == name).unwrap();
+        let managed = row.managed_as.iter().map(|it| (&*it.object.kind, &*it.cluster, it.unproven));
+        managed.collect::<Vec<_>>()
+    };
+    let proved = ["Cluster", "ManagedCluster", "ClusterProfile"].map(|kind| (kind, "hub", false));
+    assert_eq!(managed("edge"), [&proved[..], &[("WorkloadCluster", "hub", true)]].concat());
+    assert_eq!(managed("cloud"), [("ContainerCluster", "hub", false)]);
+    assert_eq!(managed("hub"), []);
+    let failed = &rows.items.iter().find(|row| row.name == "edge").unwrap().managed_as[0];
+    assert_ne!(failed.status, Status::Current);
+    assert!(failed.message.contains("no machine"), "{failed:?}");
+    // What they tell changes nothing else of the rows.
+    rows.items.iter_mut().for_each(|row| row.managed_as.clear());
+    assert_eq!(rows, before);
 }
 
 #[test]

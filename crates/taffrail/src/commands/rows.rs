@@ -7,7 +7,7 @@ use anstyle::Style;
 use jiff::Timestamp;
 use serde::Serialize;
 use taffrail_api::diff::KeyedRow;
-use taffrail_api::{AppRow, ClusterRow, ErrorRow, NotLiveRow, ResourceRow, RowPart, text};
+use taffrail_api::{AppRow, ClusterRow, ErrorRow, ManagedAs, NotLiveRow, ResourceRow, RowPart, text};
 use taffrail_apps::text::{listed, moment};
 use taffrail_apps::{Delivery, NotLiveState, ObjectSyncState, Problem, Scope};
 use taffrail_object::ObjectKey;
@@ -147,6 +147,15 @@ impl ListRow for ClusterRow {
             ("MESSAGE", Cell::new(text::revision(&self.message))),
         ]);
         row.extend(self.source.as_deref().map(|source| ("SOURCE", Cell::new(source))));
+        if !self.managed_as.is_empty() {
+            let managed = |it: &ManagedAs| {
+                let proof = if it.unproven { ", by its name alone" } else { "" };
+                let ObjectKey { kind, .. } = &it.object;
+                format!("{kind} {} of {}: {}{proof}", it.object.path(), it.cluster, it.status.word())
+            };
+            let managed: Vec<String> = self.managed_as.iter().map(managed).collect();
+            row.insert("MANAGED AS", Cell::new(managed.join("; ")));
+        }
         let Some(reading) = &self.reading else { return row };
         let number = |number: Option<u64>, text: fn(u64) -> String| number.map(text).unwrap_or_default();
         let round_trip = reading.round_trip_micros as f64 / 1000.0;
@@ -308,10 +317,10 @@ fn cluster_style(cluster: &ClusterRow) -> Style {
     if status == Status::Current && cluster.problems > 0 { style(Status::Failed) } else { style(status) }
 }
 
-/// Columns about how a cluster is known, which are shown if a row has them: by which source at a hub, and the reading of a
-/// live cluster.
-pub(super) const OF_READING: [&str; 7] =
-    ["SOURCE", "READ", "ROUND TRIP", "REQUESTS", "RECEIVED", "LIVE SINCE", "NOT LIVE"];
+/// Columns about how a cluster is known, which are shown if a row has them: the objects that stand for it in management
+/// clusters, its source at a hub, and the reading of a live cluster.
+pub(super) const OF_READING: [&str; 8] =
+    ["MANAGED AS", "SOURCE", "READ", "ROUND TRIP", "REQUESTS", "RECEIVED", "LIVE SINCE", "NOT LIVE"];
 
 pub(super) fn cluster_columns(wide: bool) -> Vec<&'static str> {
     if wide {

@@ -245,3 +245,44 @@ fn wide_rows_are_complete_on_a_narrow_screen() {
     assert_eq!(piped.lines().count(), 11, "programs get a line a row: {piped}");
     assert!(piped.starts_with("CLUSTER   NAMESPACE     NAME "), "{piped}");
 }
+
+/// The clusters of a dump of a management cluster and of the cluster that it manages.
+pub(crate) fn managed(options: &[&str]) -> super::Answer {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = "\
+apiVersion: cluster.x-k8s.io/v1beta1
+kind: Cluster
+metadata: {namespace: fleet, name: edge, generation: 1}
+spec: {controlPlaneEndpoint: {host: 10.0.0.7, port: 6443}}
+status: {conditions: [{type: Ready, status: 'False', severity: Error, reason: NoMachine, message: no machine}]}
+---
+apiVersion: infra.nephio.org/v1alpha1
+kind: WorkloadCluster
+metadata: {namespace: fleet, name: edge}
+spec: {clusterName: edge}
+";
+    let edge = "\
+apiVersion: v1
+kind: ConfigMap
+metadata: {namespace: shop, name: web, labels: {app.kubernetes.io/instance: web}}
+";
+    std::fs::write(folder.path().join("hub.yaml"), hub).unwrap();
+    std::fs::write(folder.path().join("edge.yaml"), edge).unwrap();
+    let from = ["--from", folder.path().to_str().unwrap(), "--now", super::NOW];
+    taffrail(&[&["get", "clusters"], options, &from].concat(), "")
+}
+
+#[test]
+fn cluster_is_listed_with_the_objects_that_stand_for_it() {
+    let json = managed(&["-o", "json"]).json();
+    let edge = json["items"].as_array().unwrap().iter().find(|row| row["name"] == "edge").unwrap();
+    assert_eq!(edge["status"], "Current");
+    let managed_as: Vec<String> = (edge["managedAs"].as_array().unwrap().iter())
+        .map(|it| format!("{} {} {}", it["object"]["kind"], it["cluster"], it["unproven"]))
+        .collect();
+    assert!(managed_as.contains(&"\"WorkloadCluster\" \"hub\" true".to_owned()), "{managed_as:?}");
+    let wide = managed(&["-o", "wide"]).stdout;
+    assert!(wide.lines().next().unwrap().contains("MANAGED AS"), "{wide}");
+    assert!(wide.contains("WorkloadCluster fleet/edge of hub: "), "{wide}");
+    assert!(wide.contains(", by its name alone"), "{wide}");
+}

@@ -105,7 +105,9 @@ impl ReportedClusters {
     pub(super) fn restore_clusters(&self, rows: &mut [ClusterRow]) {
         for row in rows {
             if let Some(reported) = self.clusters.get(&row.name) {
-                row.clone_from(reported);
+                // What other clusters tell of it, its source does not know.
+                let managed_as = std::mem::take(&mut row.managed_as);
+                *row = ClusterRow { managed_as, ..reported.clone() };
             }
         }
     }
