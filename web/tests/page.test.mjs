@@ -56,6 +56,7 @@ const VIEWS = () => ({
   graph: [`/apps?app=${refOf(bad)}&tab=graph`, ".graph-node"],
   events: [`/apps?app=${refOf(bad)}&tab=events`, ".tab-panel .log-list"],
   history: [`/apps?app=${refOf(bad)}&tab=history`, ".tab-panel .log-list"],
+  relations: [`/apps?app=${refOf(bad)}&tab=relations`, ".tab-panel .log-list"],
   "in-clusters": [`/apps?app=${refOf(bad)}&tab=clusters`, ".revision"],
   logs: [`/apps?app=${refOf(bad)}&tab=logs`, ".log-tools"],
   "app-page": [`/app/${refOf(bad)}`, ".app-page .why"],

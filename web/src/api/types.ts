@@ -115,6 +115,10 @@ export type AppDetail = {
   deployment: TreeNode[];
   /** The time of the last successful sync, and the objects by which a delivery tool delivers the app, such as a Kustomization and its source, with their readiness. */
   reconciliation: ReconciliationDetails;
+  /** The apps to which this one is related, those upstream first: what it depends on, and what delivers its declaring object or its objects; then the apps of which it is that. */
+  relations?: RelationRow[];
+  /** Number of relations beyond those of `relations`; left out if there are none. */
+  relationsLeftOut?: number;
   /** The objects that Argo CD reports as not synced; empty for other tools, which report no single objects. */
   unsynced?: ObjectSync[];
 };
@@ -169,6 +173,10 @@ export type AppFields = {
   unconfirmed?: number;
   /** The parts of the row that its source cannot tell, such as metrics; left out if there are none. */
   unobserved?: RowPart[];
+  /** The apps upstream of this one: those that it depends on, the one that delivers its declaring object, and the one that delivers its objects in place of its own tool. Left out if there are none. */
+  upstreams?: Upstream[];
+  /** Number of apps that this one depends on beyond those of `upstreams`; left out if there are none. */
+  upstreamsLeftOut?: number;
   /** The object whose status is `health`: a declared one, the declaring one, or the one that lists the declared ones; left out if `health` is Ready, or if a hub was never told of the objects. */
   worst?: ObjectKey | null;
   /** True if `worst` is an object on which the claim of this app is unconfirmed. */
@@ -391,6 +399,10 @@ export type AppRow = {
   unconfirmed?: number;
   /** The parts of the row that its source cannot tell, such as metrics; left out if there are none. */
   unobserved?: RowPart[];
+  /** The apps upstream of this one: those that it depends on, the one that delivers its declaring object, and the one that delivers its objects in place of its own tool. Left out if there are none. */
+  upstreams?: Upstream[];
+  /** Number of apps that this one depends on beyond those of `upstreams`; left out if there are none. */
+  upstreamsLeftOut?: number;
   /** The object whose status is `health`: a declared one, the declaring one, or the one that lists the declared ones; left out if `health` is Ready, or if a hub was never told of the objects. */
   worst?: ObjectKey | null;
   /** True if `worst` is an object on which the claim of this app is unconfirmed. */
@@ -631,6 +643,8 @@ export type ClusterRow = {
   id?: string | null;
   /** The labels of the cluster: those of its cluster Secret of Argo CD, of its `Cluster` of Cluster API, of its kubeconfig Secret of Flux, or of the extension `taffrail.dev/labels` of its context. Left out if there are none. */
   labels?: Record<string, string>;
+  /** The objects of other clusters that stand for this one, such as a `Cluster` of Cluster API; left out if none was read. What they tell changes nothing else of the row. */
+  managedAs?: ManagedAs[];
   /** The message of `worst`, the failure to read the cluster, or that it has no apps or objects; for a cluster that is not live, the time of its last observation, or why there is none; preceded by a warning about an unverified certificate or a twin. May be empty. */
   message: string;
   /** The name by which the user gave the cluster: a context or a file. */
@@ -1240,6 +1254,20 @@ export type LogsQuestion = {
   what?: string;
 };
 
+/** An object of a management cluster that stands for a cluster. */
+export type ManagedAs = {
+  /** Name of the management cluster, which holds it. */
+  cluster: string;
+  /** The message of the object; left out if it is Ready. */
+  message?: string;
+  /** The object. */
+  object: ObjectKey;
+  /** The status of the object now. */
+  status: Status;
+  /** True if only the name of the object is that of the cluster; left out if the address of the API server or the kubeconfig proves that it is the cluster's. */
+  unproven?: boolean;
+};
+
 /** The table of apps by clusters: a row for each key, and in it a character for each cluster. */
 export type Matrix = {
   apiVersion: "cli.taffrail.dev/v1alpha1";
@@ -1815,6 +1843,8 @@ export type Problem = {
   since?: string | null;
   /** The state on that axis, in CamelCase: `Failed`, `OutOfSync`, `FetchFailed`, `Lost`. */
   state: string;
+  /** The problem of the app upstream that is the cause of this one; left out if no such app is known. */
+  upstream?: UpstreamProblem | null;
 };
 
 /** The severity of a problem, the worst first. */
@@ -1995,8 +2025,42 @@ export type RefusedItem = {
   target: OperationTarget;
 };
 
+/** The name of an app, and its clusters. */
+export type RelatedApp = {
+  /** Name of the cluster that holds the app's objects; the same as `home` if it is not known. */
+  cluster: string;
+  /** The delivery of the app, such as a Flux Kustomization. */
+  delivery: Delivery;
+  /** Name of the cluster that declares the app. */
+  home: string;
+  /** Name of its declaring object; of an app without one, the value of the label or the name of the Helm release. */
+  name: string;
+  /** Namespace of its declaring object; of an app without one, the namespace of its objects or its Helm release. */
+  namespace: string;
+};
+
 /** The relation of a node to its parent. */
 export type Relation = "app" | "declared" | "owned";
+
+/** The direction of a relation, as seen by the app that lists it. */
+export type RelationDirection = "upstream" | "downstream";
+
+/** A relation of an app to another one. */
+export type RelationRow = {
+  /** The other app. */
+  app: RelatedApp;
+  /** The direction of the other app. */
+  direction: RelationDirection;
+  /** The message of the other app, or the reason why its status is not known; left out if it is Ready. */
+  message?: string;
+  /** The status of the other app now: NotFound if nothing declares it, Unknown if it was not read. */
+  status: Status;
+  /** The type of the relation, in the words of the app downstream. */
+  type: RelationType;
+};
+
+/** The type of a relation between two apps, in the words of the app downstream. */
+export type RelationType = "dependsOn" | "createdBy" | "deliveredBy" | "hostedBy";
 
 /** A declared object of an app, or an object that no app declares. */
 export type ResourceRow = {
@@ -2047,6 +2111,8 @@ export type RowPart = "health" | "objects" | "sync" | "revisions" | "applied" | 
 
 /** A selection of the rows of a list, and their order. */
 export type RowSelection = {
+  /** Names of apps, as in `names`: only the apps directly downstream of one of them are listed. Empty for all apps. */
+  downstreamOf?: string[];
   /** True to get, in `elsewhere` of the answer, the apps that have objects in `namespace`, if no app is declared there. Without effect if `names` are given or `follow` is set. */
   elsewhere?: boolean;
   /** Conditions that rows must meet. */
@@ -2059,6 +2125,8 @@ export type RowSelection = {
   namespace?: string | null;
   /** The field by which the rows are sorted; `null` for the order of the clusters, namespaces and names. */
   sort?: SortField | null;
+  /** Names of apps, as in `names`: only the apps directly upstream of one of them are listed. Empty for all apps. */
+  upstreamOf?: string[];
 };
 
 /** The request to run a plan that a hub answered with. */
@@ -2359,6 +2427,38 @@ export type TrustFinding = ({
   severity: Severity;
   /** The time since when the finding is true, if known; of several objects the earliest. */
   since?: string | null;
+};
+
+/** An app upstream of another one. */
+export type Upstream = {
+  /** The delivery of the app, such as a Flux Kustomization. */
+  delivery: Delivery;
+  /** Name of the cluster that declares the app upstream. */
+  home: string;
+  /** True if the cluster `home` was read and does not have the object that would declare the app; left out if it has. */
+  missing?: boolean;
+  /** Name of its declaring object; of an app without one, the value of the label or the name of the Helm release. */
+  name: string;
+  /** Namespace of its declaring object; of an app without one, the namespace of its objects or its Helm release. */
+  namespace: string;
+  /** The type of the relation. */
+  type: RelationType;
+};
+
+/** The problem of an app upstream, because of which an app downstream is not well. */
+export type UpstreamProblem = {
+  /** The app upstream. */
+  app: AppName;
+  /** The axis of its problem. */
+  axis: Axis;
+  /** The message of its problem. */
+  message: string;
+  /** The object that shows its problem; left out if there is none. */
+  object?: ObjectKey | null;
+  /** The severity of its problem. */
+  severity: ProblemSeverity;
+  /** The state on that axis, as in the problem of the app upstream. */
+  state: string;
 };
 
 /** An operation on an app: reconcile, suspend or resume. */

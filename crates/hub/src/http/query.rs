@@ -43,6 +43,8 @@ pub(crate) const APP_FIELDS: &[&str] = &[
     "suspended",
     "freshness",
     "source",
+    "upstreams",
+    "upstreamsLeftOut",
     "unobserved",
 ];
 
