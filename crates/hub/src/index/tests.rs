@@ -40,14 +40,13 @@ pub(super) fn disturb(fleet: &SampleFleet, random: &mut fastrand::Rng) {
             fleet.snapshot(cluster, halves.into());
         }
         3..=5 => {
-            let other = CLUSTERS[random.usize(..CLUSTERS.len())];
             let target = if home == "hub" { CLUSTERS[random.usize(..CLUSTERS.len())] } else { home };
             let half = declared(&named, target, |half| match random.u32(..5) {
                 0 => half.problems.push(problem(Axis::Sync, ProblemSeverity::Error, "cannot apply")),
                 1 => half.problems.push(problem(Axis::Source, ProblemSeverity::Notice, "suspended")),
                 2 => half.sync.state = SyncState::Failed,
                 3 => half.suspended = true,
-                _ => half.upstreams = Some(upstream_of(&app(other, "a/db"))),
+                _ => {}
             });
             fleet.change(home, source, vec![half]);
         }

@@ -39,6 +39,10 @@ Pod              podinfo-ps4p7pkpz-5bd6z   Ready    shop
 Pod              podinfo-ps4p7pkpz-xm47t   Ready    shop
 Ingress          podinfo                   Ready    shop
 
+Relations:
+RELATION     APP                                   STATUS   MESSAGE
+created-by   flux-kustomization/flux-system/apps   Ready
+
 "#]],
     );
     assert_eq!((answer.code, answer.stderr.as_str()), (0, ""));
