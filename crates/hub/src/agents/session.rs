@@ -354,3 +354,6 @@ pub(super) fn revoked() -> Status {
 fn cut_version(version: String) -> String {
     version.chars().filter(|letter| letter.is_ascii_graphic()).take(64).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -112,12 +112,13 @@ pub(super) fn clusters(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     }
     let kind = format!("clusters by {sort:?}");
     let after: Option<ClusterKey> = request.cursor(&kind)?;
-    let text = filter.text.to_lowercase();
+    let words: Vec<String> = filter.words().collect();
     let needs_status = filter.status.is_some() || *sort == Some(SortField::Status);
     let mut keys: Vec<ClusterKey> = Vec::new();
     for (place, cluster) in view.admitted(filter) {
         let name = view.name(cluster);
-        if !text.is_empty() && !name.to_lowercase().contains(&text) {
+        let lower = name.to_lowercase();
+        if !words.iter().all(|word| lower.contains(word)) {
             continue;
         }
         let status = if needs_status { view.cluster_status(place) } else { None };

@@ -178,7 +178,7 @@ impl<'r, 'q> Past<'r, 'q> {
     fn each(&mut self, mut take: impl FnMut(PastPair) -> ControlFlow<()>) -> Result<(), Refusal> {
         let view = &self.request.view;
         let filter = &self.request.query.filter;
-        let text = filter.text.to_lowercase();
+        let words: Vec<String> = filter.words().collect();
         let mut query = PageQuery::first(PAGE);
         loop {
             let page = wait(self.store.states_at(self.at, query.clone()))?;
@@ -225,7 +225,8 @@ impl<'r, 'q> Past<'r, 'q> {
                 let key = pair.map_or_else(own, |it| it.pair.declared.body.key.clone());
                 let texts =
                     [&*cluster, &*key, &*app.namespace, &*app.name, state.problem.as_deref().unwrap_or("")];
-                if !text.is_empty() && !texts.iter().any(|it| it.to_lowercase().contains(&text)) {
+                let is_found = |word: &String| texts.iter().any(|it| it.to_lowercase().contains(word));
+                if !words.iter().all(is_found) {
                     continue;
                 }
                 if take(PastPair { id, state, place, cluster, key }).is_break() {

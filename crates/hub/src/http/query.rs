@@ -238,7 +238,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         name: "text",
-        about: "Only rows that contain this text in the name of the cluster; of apps also in key, namespace, name, or the message of a problem.",
+        about: "Only rows that contain each of these words, separated by spaces, in the name of the cluster; of apps also in key, namespace, name, or the message of a problem. Up to eight words count.",
         form: ParameterForm::Text,
         set: |query, value| {
             value.clone_into(&mut query.filter.text);

@@ -61,8 +61,9 @@ pub struct AppFilter {
     pub namespaces: Vec<String>,
     /// The names of which an app must have one; empty for all.
     pub names: Vec<NameFilter>,
-    /// A text that the key, namespace or name of an app, the name of the cluster that lists it, or the message of a
-    /// problem on another axis than freshness must contain, ignoring case; empty for any.
+    /// Words, separated by spaces, each of which the key, namespace or name of an app, the name of the cluster that lists
+    /// it, or the message of a problem on another axis than freshness must contain, ignoring case; empty for any. Words
+    /// after the first eight do not count.
     pub text: String,
 }
 
@@ -116,15 +117,25 @@ pub(crate) struct PreparedFilter<'f> {
     /// The numbers of the filter's namespaces; those that no app has are left out.
     namespaces: Vec<NameId>,
     names: Vec<(Option<Delivery>, Option<NameId>, NameId)>,
+    /// At most [`MAX_WORDS`].
+    words: Vec<SearchedWord>,
+}
+
+/// The greatest number of words of a filter's text that count.
+const MAX_WORDS: usize = 8;
+
+/// A word of a filter's text, looked up in one published fleet.
+struct SearchedWord {
+    /// The word in lower case.
     text: String,
-    /// Indexed by the number of a name: true if the name contains `text`. Empty if `text` is.
+    /// Indexed by the number of a name: true if the name contains the word.
     named: Vec<bool>,
-    /// True if any name contains `text`.
+    /// True if any name contains the word.
     is_in_names: bool,
     messages: SearchedMessages,
 }
 
-/// For the messages that were searched last, whether they contain the text of a filter. Many pairs of a fleet have
+/// For the messages that were searched last, whether they contain a word. Many pairs of a fleet have
 /// equal messages, and to read one takes longer than all else that decides about a pair.
 struct SearchedMessages(Box<[AtomicU64]>);
 
@@ -132,10 +143,8 @@ struct SearchedMessages(Box<[AtomicU64]>);
 const MAX_SEARCHED: u64 = 4096;
 
 impl SearchedMessages {
-    /// Makes the table for the filter's text; without one nothing is searched.
-    fn new(text: &str) -> SearchedMessages {
-        let len = if text.is_empty() { 0 } else { MAX_SEARCHED };
-        SearchedMessages((0..len).map(|_| AtomicU64::new(0)).collect())
+    fn new() -> SearchedMessages {
+        SearchedMessages((0..MAX_SEARCHED).map(|_| AtomicU64::new(0)).collect())
     }
 
     /// Returns the answer for messages with this hash, or else that of `search`.
@@ -164,13 +173,18 @@ pub(crate) struct InCluster<'p, 'v> {
     states: Vec<Option<PairNow>>,
     /// True if the filter's clusters include this one.
     is_admitted: bool,
-    /// True if the filter has no text, or the cluster's name contains it: then no pair needs a text search.
-    is_found: bool,
+    /// The words of the filter that the cluster's name does not contain, so that a pair must.
+    wanted: Vec<&'p SearchedWord>,
     /// True if the class of a pair decides whether it matches.
     pub(crate) is_decided: bool,
 }
 
 impl AppFilter {
+    /// Iterates over the words of the text that count, in lower case.
+    pub(crate) fn words(&self) -> impl Iterator<Item = String> {
+        self.text.split_whitespace().take(MAX_WORDS).map(str::to_lowercase)
+    }
+
     /// Returns the places of the clusters that the filter names by identity, name or alias, or selects by labels,
     /// sorted and each once; `None`, for all, if it does neither.
     pub(crate) fn places(&self, view: &FleetView) -> Option<Vec<Place>> {
@@ -225,17 +239,21 @@ impl AppFilter {
             };
             Some((filter.delivery, namespace, table.find(&filter.name)?))
         };
-        let text = self.text.to_lowercase();
-        let named = if text.is_empty() { Vec::new() } else { table.containing(&text) };
+        let word = |text: String| {
+            let named = table.containing(&text);
+            SearchedWord {
+                is_in_names: named.contains(&true),
+                named,
+                messages: SearchedMessages::new(),
+                text,
+            }
+        };
         PreparedFilter {
             filter: self,
             places: self.places(view),
             namespaces: self.namespaces.iter().filter_map(|namespace| table.find(namespace)).collect(),
             names: self.names.iter().filter_map(name).collect(),
-            is_in_names: named.contains(&true),
-            named,
-            messages: SearchedMessages::new(&text),
-            text,
+            words: self.words().map(word).collect(),
         }
     }
 
@@ -252,14 +270,12 @@ impl AppFilter {
         let cluster = view.fleet().cluster(place)?;
         let is_named = || self.may_admit(&pair.app.app);
         let is_found = || {
-            if self.text.is_empty() {
-                return true;
-            }
-            let text = self.text.to_lowercase();
             let names = [&pair.declared.body.key, &pair.app.app.namespace, &pair.app.app.name];
-            contains(view.name(cluster), &text)
-                || names.into_iter().any(|name| contains(name, &text))
-                || is_told(pair, &text)
+            self.words().all(|word| {
+                contains(view.name(cluster), &word)
+                    || names.iter().any(|name| contains(name, &word))
+                    || is_told(pair, &word)
+            })
         };
         let now = self.admits_class(view, place, class)?;
         self.admits_pair(pair, class, is_admitted, is_named, is_found).then_some(now)
@@ -367,9 +383,12 @@ impl PreparedFilter<'_> {
         if !is_admitted && cluster.pairs.strays == 0 {
             return None;
         }
-        let is_found = self.text.is_empty() || contains(view.name(cluster), &self.text);
+        let name = view.name(cluster);
+        let wanted: Vec<&SearchedWord> =
+            self.words.iter().filter(|word| !contains(name, &word.text)).collect();
         // A pair without a problem has no message to search.
-        let is_searched = |class: &PairClass| is_found || self.is_in_names || class.severity.is_some();
+        let is_searched =
+            |class: &PairClass| class.severity.is_some() || wanted.iter().all(|word| word.is_in_names);
         let state = |it: &CountedClass| {
             let has_pairs = it.pairs > 0 && (is_admitted || it.class.is_stray) && is_searched(&it.class);
             has_pairs.then(|| self.filter.admits_class(view, place, &it.class)).flatten()
@@ -381,8 +400,8 @@ impl PreparedFilter<'_> {
         let AppFilter { labels, namespaces, names, .. } = self.filter;
         let is_in = self.places.is_none() || cluster.pairs.strays == 0;
         let is_any = namespaces.is_empty() && names.is_empty() && labels.is_none();
-        let is_decided = is_in && is_any && is_found;
-        Some(InCluster { prepared: self, place, cluster, states, is_admitted, is_found, is_decided })
+        let is_decided = is_in && is_any && wanted.is_empty();
+        Some(InCluster { prepared: self, place, cluster, states, is_admitted, wanted, is_decided })
     }
 
     fn is_named(&self, ListedPair { summary, class, .. }: ListedPair<'_>) -> bool {
@@ -431,11 +450,15 @@ impl<'v> InCluster<'_, 'v> {
     /// Returns true if a pair of this cluster matches whose class may match.
     fn admits(&self, listed: ListedPair<'_>) -> bool {
         let (ListedPair { pair, summary, class }, prepared) = (listed, self.prepared);
-        let has = |name: NameId| prepared.named.get(name as usize).copied().unwrap_or_default();
         let is_found = || {
-            let is_found = self.is_found || has(summary.key) || has(summary.namespace) || has(summary.name);
-            let is_told = || prepared.messages.get(summary.messages, || is_told(pair, &prepared.text));
-            is_found || (class.severity.is_some() && is_told())
+            self.wanted.iter().all(|SearchedWord { text, named, messages, .. }| {
+                let has = |name: NameId| named.get(name as usize).copied().unwrap_or_default();
+                let is_told = || messages.get(summary.messages, || is_told(pair, text));
+                has(summary.key)
+                    || has(summary.namespace)
+                    || has(summary.name)
+                    || (class.severity.is_some() && is_told())
+            })
         };
         let is_named = || prepared.is_named(listed);
         prepared.filter.admits_pair(pair, class, self.is_admitted, is_named, is_found)
@@ -458,7 +481,7 @@ mod tests {
             };
             assert_eq!(searched.get(MessagesHash(hash), search), is_told, "{hash:x}");
         };
-        let searched = SearchedMessages::new("text");
+        let searched = SearchedMessages::new();
         let (one, same_slot) = (0xabc0, 0xabc0 + (MAX_SEARCHED << 1));
         for (hash, is_told) in [(one, true), (one, true), (0, false), (0xabc4, false), (0xabc4, false)] {
             ask(&searched, hash, is_told);

@@ -266,7 +266,7 @@ fn pages_hold_every_app_once_in_the_order_asked_for() {
             let label = labelled[&column.cluster].clone().unwrap_or_default();
             assert_eq!(column.group, Some(label), "seed {seed}");
         }
-        let filters: [(AppFilter, Admits); 7] = [
+        let filters: [(AppFilter, Admits); 8] = [
             (AppFilter { status: Some("Failed,Unknown".parse().unwrap()), ..AppFilter::default() }, |row| {
                 matches!(row.effective, Status::Failed | Status::Unknown)
             }),
@@ -286,6 +286,9 @@ fn pages_hold_every_app_once_in_the_order_asked_for() {
                 row.cluster == "eu-1"
             }),
             (AppFilter { text: "QUE".to_owned(), ..AppFilter::default() }, |row| row.name == "queue"),
+            (AppFilter { text: " eu-1  Web".to_owned(), ..AppFilter::default() }, |row| {
+                row.cluster == "eu-1" && row.name == "web"
+            }),
         ];
         for (at, (filter, admits)) in filters.into_iter().enumerate() {
             let expected: Vec<AppRow> = all.iter().filter(|row| admits(row)).cloned().collect();
