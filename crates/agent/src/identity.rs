@@ -5,6 +5,7 @@ use std::fmt;
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aws_lc_rs::encoding::{AsDer as _, PublicKeyX509Der};
@@ -19,9 +20,10 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde::{Deserialize, Serialize};
 use taffrail_api::agent_protocol::KeyHash;
-use taffrail_cluster::{Cluster, ConnectError, Context, Deadline, OwnSecret};
+use taffrail_cluster::{Cluster, ConnectError, Context, Deadline, OwnSecret, WriteError};
 
 use crate::error::AgentError;
+use crate::private_files;
 
 /// The identity of an agent. `Debug` does not print the private key.
 #[derive(Clone, PartialEq, Eq)]
@@ -213,10 +215,10 @@ impl KeepIdentity for IdentityFile {
 /// Writes a file that only its owner can read, and replaces an earlier one.
 fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent() {
-        create_folder(folder)?;
+        private_files::create_folder(folder)?;
     }
     let new = path.with_extension("json.new");
-    let mut file = create_private(&new)?;
+    let mut file = private_files::create(&new)?;
     file.write_all(text)?;
     file.sync_all()?;
     fs::rename(&new, path)
@@ -227,6 +229,8 @@ pub struct IdentitySecret {
     context: Box<Context>,
     namespace: String,
     name: String,
+    /// The version of the Secret as it was read or written last; `None` if there was none.
+    version: Mutex<Option<String>>,
 }
 
 impl fmt::Debug for IdentitySecret {
@@ -243,11 +247,47 @@ impl IdentitySecret {
     /// context.
     pub fn new(context: Box<Context>, namespace: Option<String>, name: String) -> IdentitySecret {
         let namespace = namespace.unwrap_or_else(|| context.namespace().to_owned());
-        IdentitySecret { context, namespace, name }
+        IdentitySecret { context, namespace, name, version: Mutex::default() }
     }
 
     fn secret(&self) -> OwnSecret<'_> {
         OwnSecret { namespace: &self.namespace, name: &self.name, key: NAME }
+    }
+
+    fn version(&self) -> MutexGuard<'_, Option<String>> {
+        self.version.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn read_from(&self, cluster: &Cluster) -> Result<Option<Vec<u8>>, KeepError> {
+        let found = cluster.read_own_secret(&self.secret()).await?;
+        let (version, value) = found.map(|found| (found.version, found.value)).unzip();
+        *self.version() = version;
+        Ok(value.flatten())
+    }
+
+    async fn write_to(&self, cluster: &Cluster, identity: &[u8]) -> Result<(), WriteError> {
+        let read = self.version().clone();
+        let written = cluster.write_own_secret(&self.secret(), identity, read.as_deref()).await?;
+        *self.version() = Some(written);
+        Ok(())
+    }
+
+    /// Writes an identity, unless another agent wrote its own since this one read the Secret.
+    async fn replace(&self, identity: &[u8]) -> Result<(), KeepError> {
+        let cluster = self.connect().await?;
+        match self.write_to(&cluster, identity).await {
+            Err(WriteError::Conflict { .. }) => {}
+            written => return Ok(written?),
+        }
+        // What this agent wrote may be what is newer, if the answer got lost.
+        let found = self.read_from(&cluster).await?;
+        let key = |text: &[u8]| Identity::parse(text).ok().map(|identity| identity.key);
+        if found.is_some_and(|found| key(&found) != key(identity)) {
+            return Err(
+                "another agent has put its key there; start this one again, to go on with that".into()
+            );
+        }
+        Ok(self.write_to(&cluster, identity).await?)
     }
 
     async fn connect(&self) -> Result<Cluster, ConnectError> {
@@ -261,29 +301,12 @@ impl KeepIdentity for IdentitySecret {
     }
 
     fn read(&self) -> BoxFuture<'_, Result<Option<Vec<u8>>, KeepError>> {
-        async { Ok(self.connect().await?.read_own_secret(&self.secret()).await?) }.boxed()
+        async { self.read_from(&self.connect().await?).await }.boxed()
     }
 
     fn write<'k>(&'k self, identity: &'k [u8]) -> BoxFuture<'k, Result<(), KeepError>> {
-        async { Ok(self.connect().await?.write_own_secret(&self.secret(), identity).await?) }.boxed()
+        self.replace(identity).boxed()
     }
-}
-
-fn create_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
-}
-
-/// Creates a file that only its owner can read.
-fn create_private(path: &Path) -> io::Result<fs::File> {
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }
 
 #[cfg(test)]

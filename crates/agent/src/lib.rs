@@ -9,6 +9,7 @@
 //! * `connect` opens a connection to a hub, through a proxy and by TLS, and decides which hub is trusted.
 //! * `answers` has questions of the hub answered from the cluster.
 //! * `link` keeps a stream open: it enrols, proves the identity, passes messages on, and dials again.
+//! * `spool` keeps the transitions of apps while the hub may not hear of them.
 //!
 //! The protocol is that of `crates/api/proto/taffrail/agent/v1/agent.proto`.
 
@@ -25,9 +26,12 @@ mod error;
 mod generated;
 mod identity;
 mod link;
+mod private_files;
+mod spool;
 
 pub use answers::{AnswerParts, AnswerQuestions, Answering, AskedQuestion};
 pub use connect::{HubAddress, HubTrust};
 pub use error::AgentError;
 pub use identity::{Identity, IdentityFile, IdentitySecret, KeepError, KeepIdentity};
 pub use link::{Agent, AgentEvent, AgentPauses, AgentSettings};
+pub use spool::{Spool, SpoolCounts, SpoolError};

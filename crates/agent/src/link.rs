@@ -14,16 +14,17 @@ use taffrail_api::report::{Content, SourceMessage, SourceReply};
 use taffrail_apps::ClusterId;
 use taffrail_cluster::{EnvironmentProxies, chain};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tonic::body::Body;
 use tonic::client::GrpcService;
 use tonic::{Code, Status, Streaming};
 
-use crate::answers::{AnswerQuestions, Answers, AnswersOfSession};
+use crate::answers::{AnswerQuestions, Answers, AnswersOfSession, Refusals};
 use crate::connect::{self, ConnectError, Connection, HubAddress, HubTrust};
 use crate::error::AgentError;
 use crate::generated::agents_client::AgentsClient;
 use crate::identity::{Identity, KeepIdentity};
+use crate::spool::Spool;
 
 /// The time of a session after which the next failure counts as the first one.
 const STEADY: Duration = Duration::from_secs(60);
@@ -34,8 +35,22 @@ const GREETING: Duration = Duration::from_secs(20);
 /// The age of a certificate from which the agent renews it, by beginning another session: two thirds of a day.
 const RENEWAL: Duration = Duration::from_secs(16 * 3600);
 
+/// The time for which the renewal of a certificate waits for operations that run: the certificate is valid for eight hours
+/// more.
+const RUNS_END: Duration = Duration::from_secs(2 * 3600);
+
 /// The time in which the reason comes why a hub takes no more messages.
 const LAST_WORDS: Duration = Duration::from_secs(3);
+
+/// The time for which reports wait until the hub has the transitions of the spool: it then tells them from what reports
+/// change.
+const SPOOL_FIRST: Duration = Duration::from_secs(3);
+
+/// The time after which transitions are sent again that the hub has not said to have.
+const RECORDING: Duration = Duration::from_secs(60);
+
+/// The interval at which transitions are dropped that the hub has heard of by reports.
+const PRUNING: Duration = Duration::from_secs(30);
 
 /// The number of messages that wait to be sent.
 const WAITING: usize = 16;
@@ -60,6 +75,8 @@ pub struct AgentSettings {
     pub version: String,
     /// True to run the operations that the hub asks for.
     pub allows_actions: bool,
+    /// The transitions that the hub may not have heard of.
+    pub spool: Arc<Spool>,
     /// The pauses before the agent dials again.
     pub pauses: AgentPauses,
 }
@@ -111,6 +128,11 @@ pub enum AgentEvent {
     /// The identity could not be saved. The agent goes on with it, and saves it later; if it is started anew before
     /// that, it identifies itself by its key.
     NotSaved {
+        /// The reason.
+        reason: String,
+    },
+    /// The spool of transitions could not be written. The agent keeps them in memory, and writes them later.
+    NotSpooled {
         /// The reason.
         reason: String,
     },
@@ -217,6 +239,9 @@ impl Agent {
                 ended = link.session(&mut messages, &replies, &answers, &mut tell, shows_certificate) => ended,
                 () = replies.closed() => return Err(AgentError::Ended),
             };
+            if let Some(reason) = link.settings.spool.take_failure() {
+                tell(AgentEvent::NotSpooled { reason });
+            }
             let pause = waits.after(ended, begun.elapsed(), &mut tell)?;
             tokio::select! {
                 () = sleep(pause) => {}
@@ -441,7 +466,7 @@ impl Link {
         let greeted = self.greeted(shows_certificate).await;
         self.hides_certificate = shows_certificate && matches!(greeted, Err(Ended::Failed(_)));
         let (Session { _connection, mut inbox, outbox, answering }, welcome) = greeted?;
-        let Welcome { name, certificate, pins, is_proxied } = welcome;
+        let Welcome { name, certificate, pins, is_proxied, records_transitions } = welcome;
         let is_renewed = !certificate.is_empty();
         self.learn_and_tell(name.clone(), certificate, &pins, tell).await;
         // None replaces one that is there, unless it was replaced by one again.
@@ -459,34 +484,42 @@ impl Link {
         tell(AgentEvent::Connected { name, is_proxied });
         // What was made for an earlier session is old.
         while messages.try_recv().is_ok() {}
-        let renewal = sleep(renewal_after(self.identity.expires));
+        let renewal = renewal(self.identity.expires, answers);
         let cluster = self.identity.cluster.clone();
-        let mut session = answers.session(answering, self.refuses_operations(is_proxied));
+        let mut session = answers.session(answering, self.refusals(is_proxied));
         let place = self.settings.keeper.place();
+        let spool = Arc::clone(&self.settings.spool);
+        let recorded = records_transitions.then_some(&*spool);
+        spool.connected();
         tokio::select! {
             biased;
             ended = self.receive(&mut inbox, replies, &mut session, tell) => Err(ended),
-            ended = pass_on(&cluster, &place, messages, answers, &outbox) => Err(ended),
+            ended = pass_on(&cluster, &place, messages, answers, (&outbox, recorded)) => Err(ended),
+            ended = pass_transitions(recorded, &outbox) => Err(ended),
             () = renewal => Err(Ended::Renewing),
         }
     }
 
-    /// Returns the reason why the agent runs no operations in a session; `None` if it runs them.
-    fn refuses_operations(&self, is_proxied: bool) -> Option<&'static str> {
+    /// Returns what the agent refuses in a session.
+    fn refusals(&self, is_proxied: bool) -> Refusals {
         let is_hub_known =
             !matches!(self.settings.trust, HubTrust::Enrolled) || !self.identity.pins.is_empty();
-        match self.settings.allows_actions {
-            // Whoever the hub says ends TLS: a proxy that is accepted can say that, too.
-            true if is_proxied || self.settings.trust.is_proxy() => {
-                Some("a proxy ends TLS between the hub and the agent, which could forge operations")
-            }
+        // Whoever the hub says ends TLS: a proxy that is accepted can say that, too.
+        let forgeable = if is_proxied || self.settings.trust.is_proxy() {
+            Some("a proxy ends TLS between the hub and the agent, which could forge operations")
+        } else if !is_hub_known {
             // Any authority of the machine vouches for it, such as that of a proxy.
-            true if !is_hub_known => Some(
+            Some(
                 "the agent's token named no certificates of the hub, so a proxy could forge operations; give it --hub-ca-file",
-            ),
-            true => None,
+            )
+        } else {
+            None
+        };
+        let operations = match self.settings.allows_actions {
+            true => forgeable,
             false => Some("the agent runs no operations; start it with --allow-actions"),
-        }
+        };
+        Refusals { operations, traces: forgeable }
     }
 
     /// Opens a session, and proves the identity; returns the connection, the messages of the hub, the channel for those
@@ -589,6 +622,10 @@ impl Link {
                     answers.cancel(cancel.id);
                     continue;
                 }
+                Ok(Some(Message::Recorded(recorded))) => {
+                    self.settings.spool.recorded(recorded.spool, recorded.last);
+                    continue;
+                }
                 Ok(Some(Message::Refused(refused))) => {
                     SourceReply::Refused { cluster: cluster.clone(), epoch: refused.epoch }
                 }
@@ -637,14 +674,16 @@ fn client(
 }
 
 /// Passes the messages of the reporter about `cluster` to the hub until one of both is gone, or another cluster answers
-/// at its address. Tells `answers` once it is this one.
+/// at its address. Tells `answers` once it is this one. Opens a stream once the hub has the transitions of `recorded`, or
+/// after [`SPOOL_FIRST`].
 async fn pass_on(
     cluster: &str,
     place: &str,
     messages: &mut mpsc::Receiver<SourceMessage>,
     answers: &Answers,
-    outbox: &mpsc::Sender<AgentMessage>,
+    (outbox, recorded): (&mpsc::Sender<AgentMessage>, Option<&Spool>),
 ) -> Ended {
+    let spool_first = Instant::now() + SPOOL_FIRST;
     let other = |found: &str| {
         let (enrolled, found) = (cluster.to_owned(), found.to_owned());
         Ended::For(AgentError::OtherCluster { place: place.to_owned(), enrolled, found })
@@ -655,7 +694,12 @@ async fn pass_on(
             // The cluster at the address has another identity, which the messages after this one name.
             SourceMessage::Close(_) => continue,
             SourceMessage::Open(about) if about.0 != cluster => return other(&about.0),
-            SourceMessage::Open(_) => {}
+            // No report is made before the hub has answered.
+            SourceMessage::Open(_) => {
+                if let Some(spool) = recorded {
+                    drop(timeout_at(spool_first, spool.until_recorded(u64::MAX)).await);
+                }
+            }
             SourceMessage::Report(report) if report.cluster.0 != cluster => return other(&report.cluster.0),
             SourceMessage::Report(report) => {
                 if let Content::Cluster { facts, .. } = &report.content
@@ -673,9 +717,35 @@ async fn pass_on(
     }
 }
 
+/// Passes the transitions of the spool to a hub that records them, until it is gone; waits for ever if it does not.
+async fn pass_transitions(spool: Option<&Spool>, outbox: &mpsc::Sender<AgentMessage>) -> Ended {
+    let Some(spool) = spool else { return std::future::pending().await };
+    loop {
+        let Some(message) = spool.next_message() else {
+            if timeout(PRUNING, spool.until_due()).await.is_err() {
+                spool.prune();
+            }
+            continue;
+        };
+        let last = message.first.saturating_add(message.entries.len() as u64).saturating_sub(1);
+        if let Err(ended) = send(outbox, agent_message::Message::Spooled(message)).await {
+            sleep(LAST_WORDS).await;
+            return ended;
+        }
+        drop(timeout(RECORDING, spool.until_recorded(last)).await);
+    }
+}
+
 async fn send(outbox: &mpsc::Sender<AgentMessage>, message: agent_message::Message) -> Result<(), Ended> {
     let sent = outbox.send(AgentMessage { message: Some(message) }).await;
     sent.map_err(|_| Ended::Failed("the hub ended the stream".to_owned()))
+}
+
+/// Waits until the certificate is to be renewed, and then until no operation runs, but not for longer than
+/// [`RUNS_END`]: the next session begins without them.
+async fn renewal(expires: Option<Timestamp>, answers: &Answers) {
+    sleep(renewal_after(expires)).await;
+    drop(timeout(RUNS_END, answers.until_no_run()).await);
 }
 
 /// Returns the time until the certificate is to be renewed, with some jitter.

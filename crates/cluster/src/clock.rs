@@ -21,6 +21,12 @@ pub struct BootClock {
 pub struct Moment(Duration);
 
 impl Moment {
+    /// Returns the time from the start of the machine to this moment; elsewhere than on Linux, Android and Apple's
+    /// systems from the start of the process.
+    pub fn since_start(self) -> Duration {
+        self.0
+    }
+
     /// Returns the time from `earlier` to this moment; zero if `earlier` is the later one.
     pub fn since(self, earlier: Moment) -> Duration {
         self.0.saturating_sub(earlier.0)

@@ -50,7 +50,7 @@ pub use found::{
 pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
 pub use log::{LogRequest, LogStream};
 pub use memory::{Held, Memory};
-pub use own_secret::OwnSecret;
+pub use own_secret::{OwnSecret, OwnSecretRead};
 pub use proxy::{EnvironmentProxies, tunnel};
 pub use read::{ListPage, ListRequest, Listing, MalformedItem, copy_members};
 pub use taffrail_object::ApiResource;

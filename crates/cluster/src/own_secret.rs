@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
+use taffrail_object::json::OwnedDocument;
 use taffrail_object::{ApiResource, Projection};
 
 use crate::connect::Cluster;
@@ -30,59 +31,85 @@ fn secrets() -> ApiResource {
     }
 }
 
+/// An own Secret as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnSecretRead {
+    /// The value; `None` if the Secret has none.
+    pub value: Option<Vec<u8>>,
+    /// The version of the Secret.
+    pub version: String,
+}
+
 impl Cluster {
-    /// Reads the value of an own Secret; `None` if there is no such Secret, or it has no such value.
+    /// Reads an own Secret; `None` if there is no such Secret.
     ///
     /// # Errors
     /// Returns an error if the Secret cannot be read.
-    pub async fn read_own_secret(&self, secret: &OwnSecret<'_>) -> Result<Option<Vec<u8>>, ReadError> {
+    pub async fn read_own_secret(&self, secret: &OwnSecret<'_>) -> Result<Option<OwnSecretRead>, ReadError> {
         let OwnSecret { namespace, name, key } = *secret;
         let found = self.get(&secrets(), Some(namespace), name, Projection::Full).await?;
-        let text = found.and_then(|found| {
-            let value = found.root().get("data")?.get(key)?;
-            Some(value.as_str()?.into_owned())
-        });
-        // What is no Base64 is no value that was written here.
-        Ok(text.map(|text| STANDARD.decode(text).unwrap_or_default()))
+        Ok(found.map(|found| {
+            let root = found.root();
+            let text = root.get("data").and_then(|data| data.get(key)).and_then(|value| value.as_str());
+            // What is no Base64 is no value that was written here.
+            let value = text.map(|text| STANDARD.decode(&*text).unwrap_or_default());
+            OwnSecretRead { value, version: version(&found) }
+        }))
     }
 
-    /// Writes the value of an own Secret, and creates the Secret if there is none. A right to create it is needed only
-    /// then.
+    /// Writes the value of an own Secret that had this version when it was read, and returns its new one; creates the Secret
+    /// if there was none. A right to create it is needed only then.
     ///
     /// # Errors
-    /// Returns an error if the value is not written, or if that is uncertain.
-    pub async fn write_own_secret(&self, secret: &OwnSecret<'_>, value: &[u8]) -> Result<(), WriteError> {
+    /// Returns an error if the value is not written, or if that is uncertain; [`WriteError::Conflict`] if the Secret was
+    /// written since it was read.
+    pub async fn write_own_secret(
+        &self,
+        secret: &OwnSecret<'_>,
+        value: &[u8],
+        read: Option<&str>,
+    ) -> Result<String, WriteError> {
         let OwnSecret { namespace, name, key } = *secret;
         let resource = secrets();
         let data = json!({ key: STANDARD.encode(value) });
-        let patch = json!({ "data": data }).to_string();
-        let patched = self.send(Writing::patch(&PatchRequest {
-            resource: &resource,
-            namespace: Some(namespace),
-            name,
-            subresource: None,
-            patch_type: PatchType::Merge,
-            body: patch.as_bytes(),
-            dry_run: false,
-        }));
-        match patched.await {
-            Err(WriteError::NotFound { .. }) => {}
-            other => return other.map(drop),
-        }
-        let new = json!({
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": { "name": name, "namespace": namespace },
-            "type": "Opaque",
-            "data": data,
-        });
-        let body = new.to_string();
-        let created = self.send(Writing::create(&CreateRequest {
-            resource: &resource,
-            namespace: Some(namespace),
-            body: body.as_bytes(),
-            dry_run: false,
-        }));
-        created.await.map(drop)
+        let written = match read {
+            Some(version) => {
+                let patch = json!({ "metadata": { "resourceVersion": version }, "data": data }).to_string();
+                self.send(Writing::patch(&PatchRequest {
+                    resource: &resource,
+                    namespace: Some(namespace),
+                    name,
+                    subresource: None,
+                    patch_type: PatchType::Merge,
+                    body: patch.as_bytes(),
+                    dry_run: false,
+                }))
+                .await?
+            }
+            None => {
+                let new = json!({
+                    "apiVersion": "v1",
+                    "kind": "Secret",
+                    "metadata": { "name": name, "namespace": namespace },
+                    "type": "Opaque",
+                    "data": data,
+                });
+                let body = new.to_string();
+                self.send(Writing::create(&CreateRequest {
+                    resource: &resource,
+                    namespace: Some(namespace),
+                    body: body.as_bytes(),
+                    dry_run: false,
+                }))
+                .await?
+            }
+        };
+        Ok(version(&written))
     }
+}
+
+fn version(object: &OwnedDocument) -> String {
+    let metadata = object.root().get("metadata");
+    let version = metadata.and_then(|metadata| metadata.get("resourceVersion"));
+    version.and_then(|version| version.as_str()).unwrap_or_default().into_owned()
 }

@@ -10,12 +10,12 @@ use jiff::{SignedDuration, Timestamp};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use taffrail_agent::{
     Agent, AgentError, AgentEvent, AgentPauses, AgentSettings, AnswerQuestions, HubAddress, HubTrust,
-    Identity, IdentityFile,
+    Identity, IdentityFile, Spool,
 };
 use taffrail_api::agent_protocol::EnrolmentToken;
 use taffrail_api::report::{Content, Report, SourceMessage, SourceReply, StreamPosition};
 use taffrail_apps::ClusterId;
-use taffrail_cluster::EnvironmentProxies;
+use taffrail_cluster::{BootClock, EnvironmentProxies};
 use taffrail_hub::agents::Agents;
 use taffrail_hub::http::{Access, HubApi, Limits, Tls, serve};
 use taffrail_hub::store::sqlite::SqliteStore;
@@ -70,6 +70,15 @@ pub(crate) struct TestHub {
 
 impl TestHub {
     pub(crate) async fn start() -> TestHub {
+        TestHub::begin(false).await
+    }
+
+    /// Starts a hub that keeps history.
+    pub(crate) async fn recording() -> TestHub {
+        TestHub::begin(true).await
+    }
+
+    async fn begin(is_recording: bool) -> TestHub {
         let folder = tempfile::tempdir().unwrap();
         let store = Arc::new(SqliteStore::open(&folder.path().join("hub.db")).await.unwrap().store);
         let ahead = Arc::new(AtomicI64::new(0));
@@ -82,7 +91,11 @@ impl TestHub {
                 now,
             }
         });
-        let index = Arc::new(FleetIndex::new(clock));
+        let index = match is_recording {
+            true => FleetIndex::restore(clock, &*store, |_| true).await.unwrap(),
+            false => FleetIndex::new(clock),
+        };
+        let index = Arc::new(index);
         let authority = ServerAuthority::new();
         let agents = Agents::load(Arc::clone(&index), Arc::clone(&store) as Arc<dyn Store>).await.unwrap();
         let mut hub = TestHub {
@@ -99,7 +112,9 @@ impl TestHub {
         hub.renew_certificate();
         hub.serve().await;
         let (index, agents) = (Arc::clone(&hub.index), Arc::clone(&hub.agents));
+        let (saving, store) = (Arc::clone(&index), Arc::clone(&hub.store));
         hub.parts.push(tokio::spawn(async move { index.run().await }));
+        hub.parts.push(tokio::spawn(async move { saving.save(&*store).await }));
         let pins = hub.tls().pins();
         hub.parts.push(tokio::spawn(async move { agents.keep_fresh(|| pins.clone()).await }));
         hub
@@ -145,7 +160,12 @@ impl TestHub {
 
     /// Sets the clock of the hub ahead; back for a negative number.
     pub(crate) fn wait_days(&self, days: i64) {
-        self.ahead.fetch_add(days * 86_400, Ordering::Relaxed);
+        self.wait(days * 86_400);
+    }
+
+    /// Sets the clock of the hub ahead by so many seconds.
+    pub(crate) fn wait(&self, seconds: i64) {
+        self.ahead.fetch_add(seconds, Ordering::Relaxed);
     }
 
     /// Makes a token for one agent, for `cluster` if given, that is good for so many seconds.
@@ -175,6 +195,7 @@ impl TestHub {
             name: name.to_owned(),
             version: "0.1.0".to_owned(),
             allows_actions: false,
+            spool: Arc::new(Spool::in_memory(ClusterId(cluster.to_owned()), BootClock::default())),
             pauses: AgentPauses {
                 first: Duration::from_millis(100),
                 longest: Duration::from_secs(1),

@@ -9,3 +9,4 @@ mod proxies;
 mod questions;
 mod reporting;
 mod rights;
+mod spool;

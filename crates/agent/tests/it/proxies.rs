@@ -2,18 +2,21 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use taffrail_agent::{AgentEvent, AgentSettings, HubTrust};
 use taffrail_cluster::EnvironmentProxies;
+use taffrail_hub::AskError;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use crate::hub::{ServerAuthority, TestAgent, TestHub};
+use crate::questions::{run_request, suspend, uncertain};
 use crate::reporting::report_one_app;
 
 /// A proxy that ends with the test.
@@ -153,6 +156,7 @@ async fn an_agent_behind_a_proxy_that_ends_tls_is_known_by_its_signature_and_mar
     let trusting = AgentSettings {
         trust: HubTrust::Proxy(vec![CertificateDer::from_pem_slice(authority.pem.as_bytes()).unwrap()]),
         token: through.token.clone(),
+        allows_actions: true,
         ..hub.settings(folder.path(), "uid-1", "eu-1")
     };
     let trusting = AgentSettings { hub: through.hub.clone(), ..trusting };
@@ -165,4 +169,13 @@ async fn an_agent_behind_a_proxy_that_ends_tls_is_known_by_its_signature_and_mar
     hub.until(|view| view.fleet().pairs() == 1).await;
     use taffrail_hub::store::Store as _;
     assert!(hub.store.agents().await.unwrap()[0].is_proxied);
+    // It is asked for nothing that the proxy could forge.
+    let patience = Duration::from_secs(2);
+    let planned = hub.agents.plan("eu-1", suspend(), None, patience).await.map(drop);
+    let run = hub.agents.run("eu-1", &run_request(), |_| true).await;
+    let traced = hub.agents.trace("eu-1", &uncertain(1, 10), patience).await.map(drop);
+    for refused in [planned, run, traced] {
+        let Err(AskError::Invalid(why)) = refused else { panic!("{refused:?}") };
+        assert!(why.starts_with("a proxy ends TLS before the hub"), "{why}");
+    }
 }

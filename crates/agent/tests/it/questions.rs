@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use taffrail_agent::{AgentSettings, AnswerParts, AnswerQuestions, Answering, AskedQuestion};
 use taffrail_api::agent_protocol::{AnswerFault, QuestionKind};
 use taffrail_api::logs::{LogEvent, LogsQuestion};
-use taffrail_api::operations::{OperationPlan, OperationQuestion, OperationTarget};
+use taffrail_api::operations::{
+    OperationEvent, OperationPlan, OperationQuestion, OperationTarget, RunRequest, UncertainWrite, WriteTrace,
+};
 use taffrail_api::question::{ClustersView, QuestionError, ViewAnswer, ViewQuestion};
 use taffrail_api::report::{ClusterReport, Content};
 use taffrail_hub::{AskError, LogBounds};
@@ -197,7 +199,7 @@ async fn logs_that_nobody_reads_any_more_end_at_the_agent() {
     asked.until_idle().await;
 }
 
-fn suspend() -> OperationQuestion {
+pub(crate) fn suspend() -> OperationQuestion {
     serde_json::from_value(json!({"verb": "suspend", "names": ["shop"]})).unwrap()
 }
 
@@ -226,4 +228,78 @@ async fn a_plan_for_another_cluster_is_not_believed() {
         let planned = asked.hub.agents.plan("eu-1", suspend(), None, Duration::from_secs(2)).await;
         assert_eq!(planned.is_ok(), is_believed, "{planned:?}");
     }
+}
+
+/// Returns writes whose results are not known, each of so many bytes.
+pub(crate) fn uncertain(count: usize, bytes: usize) -> Vec<UncertainWrite> {
+    let object = json!({"group": "apps", "kind": "Deployment", "namespace": "shop", "name": "web"});
+    let change = json!({"create": {"body": {"text": "x".repeat(bytes)}}});
+    let write = json!({"object": object, "change": change, "lines": []});
+    let write = json!({"cluster": "eu-1", "write": write, "since": "2026-03-01T00:00:00Z"});
+    vec![serde_json::from_value(write).unwrap(); count]
+}
+
+pub(crate) fn run_request() -> RunRequest {
+    let plan = json!({"operation": "suspend", "items": [], "refused": []});
+    let plan: OperationPlan<OperationTarget> = serde_json::from_value(plan).unwrap();
+    let request = json!({"id": "0123456789abcdef0", "question": suspend(), "plannedAt": "2026-03-01T00:00:00Z",
+        "digest": plan.digest(), "timeoutMillis": 60_000});
+    serde_json::from_value(request).unwrap()
+}
+
+#[tokio::test]
+async fn what_writes_left_is_told_for_each_of_them() {
+    let patience = Duration::from_secs(20);
+    let answer = json!([["made", ""], ["unread", "forbidden"]]).to_string().into_bytes();
+    // Also by an agent that runs no operations any more.
+    let asked = Asked::start(Some(Ok(answer)), false).await;
+    let traces = asked.hub.agents.trace("eu-1", &uncertain(2, 10), patience).await.unwrap();
+    assert_eq!(traces, [(WriteTrace::Made, String::new()), (WriteTrace::Unread, "forbidden".to_owned())]);
+    let traces = asked.hub.agents.trace("eu-1", &uncertain(3, 10), patience).await;
+    assert!(
+        matches!(&traces, Err(AskError::OfAgent { why, .. }) if why.contains("each write")),
+        "{traces:?}"
+    );
+    // One that is too long for a message ends no session.
+    let traces = asked.hub.agents.trace("eu-1", &uncertain(20, 30_000), patience).await;
+    assert!(matches!(&traces, Err(AskError::Invalid(why)) if why.contains("511 KiB")), "{traces:?}");
+    assert!(asked.hub.agents.trace("eu-1", &uncertain(2, 200_000), patience).await.is_ok());
+}
+
+/// Runs an operation at an agent that answers as `answer` says; returns the events, and the error of the run.
+async fn run(answer: Option<Result<Vec<u8>, AnswerFault>>) -> (Vec<OperationEvent>, Result<(), AskError>) {
+    let asked = Asked::start(answer, true).await;
+    let mut told = Vec::new();
+    let take = |event| {
+        told.push(event);
+        true
+    };
+    let ended = asked.hub.agents.run("eu-1", &run_request(), take).await;
+    asked.until_idle().await;
+    (told, ended)
+}
+
+#[tokio::test]
+async fn events_that_a_later_agent_tells_end_no_run() {
+    let begins = json!({"event": "begins", "item": 0});
+    let later = json!({"event": "rested", "for": [1]});
+    let (told, ended) = run(lines(&[begins.clone(), later, begins.clone()])).await;
+    assert_eq!((told.len(), ended.is_ok()), (2, true), "{told:?}");
+    // What has the name of an event is one.
+    let (told, _) = run(lines(&[begins.clone(), json!({"event": "begins"}), begins])).await;
+    assert_eq!(told.len(), 1, "{told:?}");
+}
+
+#[tokio::test]
+async fn a_run_that_does_not_begin_tells_why() {
+    let (told, ended) = run(Some(Err(AnswerFault::Failed("no".to_owned())))).await;
+    assert!(
+        told.is_empty() && matches!(&ended, Err(AskError::OfAgent { why, .. }) if why == "no"),
+        "{ended:?}"
+    );
+    let asked = Asked::start(lines(&[]), false).await;
+    let ended = asked.hub.agents.run("eu-2", &run_request(), |_| true).await;
+    assert!(matches!(ended, Err(AskError::Unconnected(_))), "{ended:?}");
+    let ended = asked.hub.agents.run("eu-1", &run_request(), |_| true).await;
+    assert!(matches!(ended, Err(AskError::Invalid(_))), "{ended:?}");
 }

@@ -34,7 +34,7 @@ pub struct EnrolReply {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct AgentMessage {
-    #[prost(oneof = "agent_message::Message", tags = "1, 2, 3, 4, 5, 6")]
+    #[prost(oneof = "agent_message::Message", tags = "1, 2, 3, 4, 5, 6, 7")]
     pub message: ::core::option::Option<agent_message::Message>,
 }
 /// Nested message and enum types in `AgentMessage`.
@@ -53,11 +53,13 @@ pub mod agent_message {
         Close(super::Close),
         #[prost(message, tag = "6")]
         Answer(super::Answer),
+        #[prost(message, tag = "7")]
+        Spooled(super::Spooled),
     }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HubMessage {
-    #[prost(oneof = "hub_message::Message", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
+    #[prost(oneof = "hub_message::Message", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9")]
     pub message: ::core::option::Option<hub_message::Message>,
 }
 /// Nested message and enum types in `HubMessage`.
@@ -80,6 +82,8 @@ pub mod hub_message {
         Cancel(super::Cancel),
         #[prost(message, tag = "8")]
         Ended(super::Ended),
+        #[prost(message, tag = "9")]
+        Recorded(super::Recorded),
     }
 }
 /// Tells who the agent is.
@@ -132,6 +136,10 @@ pub struct Welcome {
     /// operations.
     #[prost(bool, tag = "4")]
     pub is_proxied: bool,
+    /// True if the hub records the transitions that the agent noted while it was not connected. An agent sends Spooled to no
+    /// other hub.
+    #[prost(bool, tag = "5")]
+    pub records_transitions: bool,
 }
 /// Ends the stream; the RPC then ends with the same status. Only this message ends an agent for good: a proxy may make a
 /// status of its own.
@@ -186,6 +194,10 @@ pub struct Question {
     /// The kind of the question.
     #[prost(enumeration = "QuestionKind", tag = "4")]
     pub kind: i32,
+    /// The time since the hub sent Welcome, in milliseconds. What is left of the patience when the question comes is less by
+    /// the time by which it took longer than Welcome. Left out by earlier hubs.
+    #[prost(uint64, optional, tag = "5")]
+    pub sent_millis: ::core::option::Option<u64>,
 }
 /// The hub does not wait for this answer any more.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -268,6 +280,70 @@ pub struct Snapshot {
 pub struct Digest {
     #[prost(fixed64, repeated, tag = "1")]
     pub buckets: ::prost::alloc::vec::Vec<u64>,
+}
+/// Transitions that the agent noted while the hub may not have heard of them, the earliest first. The hub adds those that
+/// it does not know to its history; they never change the present state, which reports tell. It answers with Recorded;
+/// until then the agent keeps them, and sends no others. A hub takes at most 512 entries at once.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Spooled {
+    /// A random number that the agent gave its spool. With another one, numbers begin anew.
+    #[prost(fixed64, tag = "1")]
+    pub spool: u64,
+    /// The number of the first entry, from 1 on; those of the others follow without gaps.
+    #[prost(uint64, tag = "2")]
+    pub first: u64,
+    #[prost(message, repeated, tag = "3")]
+    pub entries: ::prost::alloc::vec::Vec<SpoolEntry>,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SpoolEntry {
+    /// The time since the transition, or since the end of the gap, in milliseconds.
+    #[prost(uint64, tag = "1")]
+    pub age_millis: u64,
+    #[prost(oneof = "spool_entry::Entry", tags = "2, 3")]
+    pub entry: ::core::option::Option<spool_entry::Entry>,
+}
+/// Nested message and enum types in `SpoolEntry`.
+pub mod spool_entry {
+    #[derive(Clone, PartialEq, ::prost::Oneof)]
+    pub enum Entry {
+        #[prost(message, tag = "2")]
+        Transition(super::Transition),
+        #[prost(message, tag = "3")]
+        Gap(super::Gap),
+    }
+}
+/// The halves of an app as they were from a moment on: those that changed, with what decides the app's state alone.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Transition {
+    #[prost(message, optional, tag = "1")]
+    pub app: ::core::option::Option<AppId>,
+    #[prost(message, optional, tag = "2")]
+    pub declared: ::core::option::Option<Declared>,
+    /// True if the app was not declared any more.
+    #[prost(bool, tag = "3")]
+    pub declared_gone: bool,
+    #[prost(message, optional, tag = "4")]
+    pub observed: ::core::option::Option<Observed>,
+    /// True if the objects were not observed any more.
+    #[prost(bool, tag = "5")]
+    pub observed_gone: bool,
+}
+/// A time of which the spool does not hold all transitions: the agent did not run, or dropped the earliest.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Gap {
+    /// The length of the gap, in milliseconds. Left out if the agent does not know when it began: then it began when the
+    /// hub last heard of the cluster.
+    #[prost(uint64, optional, tag = "1")]
+    pub lasted_millis: ::core::option::Option<u64>,
+}
+/// The hub has the entries of a spool up to a number.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Recorded {
+    #[prost(fixed64, tag = "1")]
+    pub spool: u64,
+    #[prost(uint64, tag = "2")]
+    pub last: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct AppId {

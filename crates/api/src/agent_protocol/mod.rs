@@ -34,6 +34,9 @@ pub const MAX_MESSAGE: usize = 64 * 1024;
 /// report allow fits.
 pub const MAX_ACCEPTED: usize = 512 << 10;
 
+/// The maximum number of entries in one message of a spool.
+pub const MAX_SPOOLED: usize = 512;
+
 /// The length of the texts of the failures of a cluster in one message, in bytes; the others are only counted.
 const MAX_ERRORS: usize = 256 << 10;
 

@@ -14,8 +14,9 @@ use taffrail_status::{Status, rollup::Counts};
 
 use super::generated as wire;
 use crate::report::{
-    AppId, Buckets, ClusterReport, Content, DeclaredHalf, Half, HalfBody, HalfId, HalfSide, HalfUpstream,
-    HalfUpstreams, LostCluster, NotLive, ObservedHalf, Report, Speaker, StreamPosition,
+    AppId, AppTransition, Buckets, ClusterReport, Content, DeclaredHalf, Half, HalfBody, HalfId, HalfSide,
+    HalfThen, HalfUpstream, HalfUpstreams, LostCluster, NotLive, ObservedHalf, Report, Speaker,
+    StreamPosition,
 };
 use crate::{AppName, ErrorRow, NotLiveRow, ReadingView, Unobserved};
 
@@ -56,6 +57,34 @@ impl wire::Report {
         };
         let position = StreamPosition { epoch, seq };
         Ok(Report { cluster: cluster.clone(), position, age: age_millis.map(Duration::from_millis), content })
+    }
+}
+
+impl wire::Transition {
+    /// Converts the transition, which an agent of `cluster` noted, and cuts it to the limits of halves. Returns `None` if
+    /// this version does not know the app's delivery, or the app's name is too long.
+    ///
+    /// # Errors
+    /// If a required part is missing, or a time is out of range.
+    pub fn read(self, cluster: &ClusterId) -> Result<Option<AppTransition>, InvalidMessage> {
+        let wire::Transition { app, declared: own, declared_gone, observed: seen, observed_gone } = self;
+        let app = app_id(app.ok_or(InvalidMessage::Missing("app"))?, cluster);
+        let Some(app) = app.filter(AppId::is_short) else { return Ok(None) };
+        let own = own.map(|half| declared(half, cluster)).transpose()?;
+        let seen = seen.map(observed).transpose()?;
+        let (declared, observed) = (then(own, declared_gone), then(seen, observed_gone));
+        let mut transition = AppTransition { app, declared, observed };
+        transition.limit();
+        Ok(Some(transition))
+    }
+}
+
+/// Joins the contents of a half that changed, and the mark of one that is gone.
+fn then<T>(half: Option<T>, is_gone: bool) -> Option<HalfThen<T>> {
+    match (half, is_gone) {
+        (Some(half), _) => Some(HalfThen::Is(Box::new(half))),
+        (None, true) => Some(HalfThen::Gone),
+        (None, false) => None,
     }
 }
 

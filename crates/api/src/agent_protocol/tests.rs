@@ -308,6 +308,24 @@ fn fields_and_values_of_a_later_release_do_no_harm() {
 }
 
 #[test]
+fn a_transition_arrives_as_it_was_noted() {
+    use crate::report::{AppTransition, HalfThen};
+    for half in halves() {
+        let (app, body) = (half.app, half.body);
+        let (declared, observed) = match body {
+            HalfBody::Declared(half) => (Some(HalfThen::Is(half)), Some(HalfThen::Gone)),
+            HalfBody::Observed(half) => (None, Some(HalfThen::Is(half))),
+        };
+        let noted = AppTransition { app, declared, observed };
+        let bytes = Transition::of(noted.clone(), &own()).encode_to_vec();
+        let later = with_later_fields(bytes);
+        let read = Transition::decode(&*later).unwrap().read(&own()).unwrap();
+        assert_eq!(read, Some(noted));
+    }
+    assert_eq!(Transition::default().read(&own()), Err(InvalidMessage::Missing("app")));
+}
+
+#[test]
 fn missing_parts_and_impossible_times_are_refused() {
     let read = |half: super::Half| {
         let changes = Changes { changed: vec![half], gone: Vec::new() };

@@ -12,8 +12,8 @@ use taffrail_status::{Status, rollup::Counts};
 use super::MAX_ERRORS;
 use super::generated as wire;
 use crate::report::{
-    AppId, ClusterReport, Content, DeclaredHalf, Half, HalfBody, HalfId, HalfSide, HalfUpstream, NotLive,
-    ObservedHalf, Report, SourceMessage, SourceReply, Speaker,
+    AppId, AppTransition, ClusterReport, Content, DeclaredHalf, Half, HalfBody, HalfId, HalfSide, HalfThen,
+    HalfUpstream, NotLive, ObservedHalf, Report, SourceMessage, SourceReply, Speaker,
 };
 use crate::{ErrorRow, ReadingView};
 
@@ -61,6 +61,31 @@ impl From<Report> for wire::Report {
             Content::Cluster { facts, errors } => Some(Wire::Cluster(cluster_facts(*facts, errors))),
         };
         wire::Report { epoch: position.epoch, seq: position.seq, age_millis: age.map(millis), content }
+    }
+}
+
+impl wire::Transition {
+    /// Converts a transition that a source in `cluster` noted.
+    pub fn of(transition: AppTransition, cluster: &ClusterId) -> wire::Transition {
+        let AppTransition { app, declared: own, observed: seen } = transition;
+        let (own, is_undeclared) = present(own);
+        let (seen, is_unobserved) = present(seen);
+        wire::Transition {
+            app: Some(app_id(app, cluster)),
+            declared: own.map(|half| declared(*half, cluster)),
+            declared_gone: is_undeclared,
+            observed: seen.map(|half| observed(*half)),
+            observed_gone: is_unobserved,
+        }
+    }
+}
+
+/// Returns the contents of a half that changed, and true if it is gone.
+fn present<T>(half: Option<HalfThen<T>>) -> (Option<Box<T>>, bool) {
+    match half {
+        None => (None, false),
+        Some(HalfThen::Gone) => (None, true),
+        Some(HalfThen::Is(half)) => (Some(half), false),
     }
 }
 

@@ -148,6 +148,10 @@ pub enum OperationEvent {
 }
 
 impl OperationEvent {
+    /// The names of all events, as their member `event` has them.
+    pub const NAMES: [&str; 9] =
+        ["started", "begins", "writing", "written", "waiting", "ended", "refused", "done", "alive"];
+
     /// Returns true if all items and writes that the event is about are in `plan`.
     pub fn is_about<T>(&self, plan: &OperationPlan<T>) -> bool {
         let has = |item: usize| item < plan.items.len();

@@ -12,6 +12,8 @@ use crate::report::{
 };
 use taffrail_apps::{ClusterId, FreshnessState};
 
+use super::transition::{HalfNotes, Noted};
+
 /// The time without another report after which a heartbeat is sent about a cluster.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
 
@@ -81,6 +83,8 @@ pub(super) struct Stream {
     /// False while the hub has halves from an earlier run and the cluster was not read in this one; then no halves are
     /// sent.
     is_read: bool,
+    /// The notes of transitions; `None` if none are taken.
+    notes: Option<HalfNotes>,
 }
 
 /// The state of a stream between the source and the hub.
@@ -144,8 +148,9 @@ enum DueMessage {
 }
 
 impl Stream {
-    /// Creates the stream about a cluster. Nothing is reported before [`Stream::set_facts`].
-    pub(super) fn new(cluster: ClusterId, now: Duration) -> Stream {
+    /// Creates the stream about a cluster. Nothing is reported before [`Stream::set_facts`]. Transitions are noted if
+    /// `is_noting`.
+    pub(super) fn new(cluster: ClusterId, now: Duration, is_noting: bool) -> Stream {
         Stream {
             cluster,
             link: StreamLink::Closed { ask_at: now },
@@ -165,7 +170,15 @@ impl Stream {
             heard: None,
             pass: 0,
             is_read: true,
+            notes: is_noting.then(HalfNotes::default),
         }
+    }
+
+    /// Removes and returns what was noted since the last call; the halves that are set until the first call after the
+    /// cluster was read are no transitions.
+    pub(super) fn take_noted(&mut self) -> Option<Noted> {
+        let is_read = self.is_read;
+        self.notes.as_mut().and_then(|notes| notes.take(is_read))
     }
 
     /// Sets if the cluster was read in this run. While false, only facts and heartbeats are sent, no halves.
@@ -220,6 +233,9 @@ impl Stream {
             pass: 0,
         });
         let pending = held.due.filter(|_| held.now.is_some());
+        if let Some(notes) = &mut self.notes {
+            notes.set(&id, held.now.as_ref(), &body, mark);
+        }
         held.now = Some((body, mark));
         self.cut = self.cut + usize::from(is_cut) - usize::from(held.is_cut);
         held.is_cut = is_cut;
@@ -239,6 +255,11 @@ impl Stream {
     pub(super) fn remove(&mut self, id: &HalfId, now: Duration) {
         let Some((id, held)) = self.halves.get_key_value(id) else { return };
         let id = id.clone();
+        if held.now.is_some()
+            && let Some(notes) = &mut self.notes
+        {
+            notes.remove(&id);
+        }
         if held.told.is_some() {
             let due = Some(held.due.unwrap_or(now + COLLECTING).min(now + COLLECTING));
             self.schedule(&id, due);

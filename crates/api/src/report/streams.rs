@@ -9,6 +9,7 @@ use crate::report::{ClusterReport, HalfBody, HalfId, SourceMessage, SourceReply}
 use taffrail_apps::ClusterId;
 
 use super::stream::Stream;
+use super::transition::Noted;
 
 /// The streams of reports of one source.
 ///
@@ -23,6 +24,7 @@ pub struct ReportStreams {
     due: BTreeSet<(Duration, ClusterId)>,
     /// The clusters that are no longer reported, and for which the closing message was not sent yet.
     closed: VecDeque<ClusterId>,
+    is_noting: bool,
 }
 
 impl ReportStreams {
@@ -56,7 +58,23 @@ impl ReportStreams {
     /// Adds the stream of a cluster, unless there is one. It sends nothing before its facts are set.
     pub fn begin(&mut self, cluster: &ClusterId, now: Duration) {
         self.closed.retain(|closed| closed != cluster);
-        self.streams.entry(cluster.clone()).or_insert_with(|| Stream::new(cluster.clone(), now));
+        let new = || Stream::new(cluster.clone(), now, self.is_noting);
+        self.streams.entry(cluster.clone()).or_insert_with(new);
+    }
+
+    /// Notes the transitions of the apps of clusters that are added after the call, until they are taken.
+    pub fn note_transitions(&mut self) {
+        self.is_noting = true;
+    }
+
+    /// Removes and returns the notes about each cluster that were made since the last call. The caller calls it after each
+    /// time at which it set all halves that changed.
+    pub fn take_noted(&mut self) -> Vec<(ClusterId, Noted)> {
+        if !self.is_noting {
+            return Vec::new();
+        }
+        let noted = self.streams.iter_mut();
+        noted.filter_map(|(cluster, stream)| Some((cluster.clone(), stream.take_noted()?))).collect()
     }
 
     /// Sets if a cluster was read in this run. While false, only facts and heartbeats are sent of it, no halves.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taffrail_cluster::{
-    ApiResource, Cluster, CreateRequest, Deadline, OwnSecret, PatchRequest, PatchType, Reason, WriteError,
-    chain,
+    ApiResource, Cluster, CreateRequest, Deadline, OwnSecret, OwnSecretRead, PatchRequest, PatchType, Reason,
+    WriteError, chain,
 };
 use taffrail_sim::Fleet;
 use taffrail_testkit::objects::{self, namespace, with_status_subresource};
@@ -309,14 +309,22 @@ async fn own_secret_is_created_once_and_keeps_what_others_wrote() {
     let cluster = connect(&sim, &sim.kubeconfig()).await;
     let own = OwnSecret { namespace: "shop", name: "agent", key: "agent.json" };
     assert_eq!(cluster.read_own_secret(&own).await.unwrap(), None);
-    cluster.write_own_secret(&own, b"first").await.unwrap();
-    assert_eq!(cluster.read_own_secret(&own).await.unwrap().as_deref(), Some(&b"first"[..]));
+    let first = cluster.write_own_secret(&own, b"first", None).await.unwrap();
+    let read = OwnSecretRead { value: Some(b"first".to_vec()), version: first.clone() };
+    assert_eq!(cluster.read_own_secret(&own).await.unwrap(), Some(read));
 
     let mut stored = sim.get("v1", "Secret", "shop", "agent").unwrap();
     assert_eq!(stored["type"], "Opaque");
     stored["data"]["other"] = json!("dmFsdWU=");
     sim.apply(stored).unwrap();
-    cluster.write_own_secret(&own, b"second").await.unwrap();
+    // Another one that found no Secret, or an earlier version, replaces nothing.
+    for earlier in [None, Some(&*first)] {
+        let refused = cluster.write_own_secret(&own, b"other", earlier).await.unwrap_err();
+        assert!(matches!(refused, WriteError::Conflict { .. }), "{refused:?}");
+    }
+    let now = cluster.read_own_secret(&own).await.unwrap().unwrap().version;
+    let second = cluster.write_own_secret(&own, b"second", Some(&now)).await.unwrap();
+    assert!(second != now);
     let stored = sim.get("v1", "Secret", "shop", "agent").unwrap();
     assert_eq!(stored["data"], json!({"agent.json": "c2Vjb25k", "other": "dmFsdWU="}));
 

@@ -10,6 +10,7 @@
 mod admission;
 mod authority;
 mod enrolment;
+mod follow;
 #[allow(
     missing_docs,
     unreachable_pub,
@@ -22,6 +23,7 @@ mod pace;
 mod questions;
 mod service;
 mod session;
+mod spool;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +33,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use taffrail_api::agent_protocol::KeyHash;
 use taffrail_apps::ClusterId;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::time::Instant;
 use tonic::Status;
 
@@ -70,6 +72,10 @@ pub struct Agents {
     connected: Mutex<HashMap<ClusterId, Connected>>,
     /// The bounds of what agents may send, which stay while they dial again.
     paces: Mutex<HashMap<ClusterId, Arc<Mutex<Pace>>>>,
+    /// The spool of each cluster's agent, and the number up to which history has its entries.
+    spools: Mutex<HashMap<ClusterId, (u64, u64)>>,
+    /// The turns of adding the entries of spools to history.
+    recording: Arc<Semaphore>,
     /// The number of sessions that began.
     sessions: AtomicU64,
     /// Held while an agent enrols, so that two cannot take one name.
@@ -82,6 +88,15 @@ impl std::fmt::Debug for Agents {
     }
 }
 
+/// The reasons why the hub does not ask an agent; `None` for what it asks.
+#[derive(Debug, Clone, Copy)]
+struct Refusals {
+    /// For operations, and their plans.
+    operations: Option<&'static str>,
+    /// For what operations left.
+    traces: Option<&'static str>,
+}
+
 /// An agent that is connected.
 struct Connected {
     /// The number of its session.
@@ -90,8 +105,7 @@ struct Connected {
     /// The name under which the hub lists the cluster.
     name: String,
     questions: Questions,
-    /// The reason why the agent runs no operations; `None` if it runs them.
-    refuses_operations: Option<&'static str>,
+    refusals: Refusals,
     /// Ends the session, with the reason.
     end: oneshot::Sender<End>,
 }
@@ -114,6 +128,7 @@ impl Agents {
         let now = index.clock().time().now;
         let authority = Authority::load(&*store, now).await?;
         let known = by_key(store.agents().await?);
+        let spools = store.spools().await?.into_iter().map(|it| (it.cluster, (it.spool, it.last))).collect();
         Ok(Agents {
             index,
             store,
@@ -122,6 +137,8 @@ impl Agents {
             known: Mutex::new(known),
             connected: Mutex::default(),
             paces: Mutex::default(),
+            spools: Mutex::new(spools),
+            recording: Arc::new(Semaphore::new(spool::AT_ONCE)),
             sessions: AtomicU64::new(0),
             enrolling: tokio::sync::Mutex::default(),
         })
@@ -219,7 +236,7 @@ impl Agents {
         &self,
         agent: &AgentRecord,
         yields: bool,
-        refuses_operations: Option<&'static str>,
+        refusals: Refusals,
     ) -> Result<(u64, oneshot::Receiver<End>, Inquirer), Status> {
         let session = self.sessions.fetch_add(1, Ordering::Relaxed) + 1;
         let (end, ended) = oneshot::channel();
@@ -234,7 +251,7 @@ impl Agents {
         }
         let (questions, inquirer) = questions();
         let (key, name) = (agent.key(), agent.name.clone());
-        let new = Connected { session, key, name, questions, refuses_operations, end };
+        let new = Connected { session, key, name, questions, refusals, end };
         let earlier = connected.insert(agent.cluster.clone(), new);
         drop((known, connected));
         if let Some(earlier) = earlier {

@@ -17,6 +17,9 @@ const LENGTH: f64 = 32.0 * 1024.0;
 /// the cluster.
 pub(super) const BEGIN: f64 = 25.0;
 
+/// The units that a message with transitions costs beside its length, because the hub looks each of them up.
+pub(super) const SPOOLED: f64 = 25.0;
+
 /// A token bucket of the messages of the agents of one cluster: a message costs one unit and more by its length. Further
 /// messages wait: the agent then collects changes.
 #[derive(Debug)]

@@ -1,31 +1,31 @@
 //! Questions of views that agents answer from their clusters. Nothing of them is stored.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures::{Stream, StreamExt as _};
+use futures::StreamExt as _;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use taffrail_api::ObjectActionList;
 use taffrail_api::agent_protocol::{
-    Answer, AnswerFault, Cancel, HubMessage, PlanRequest, Question, QuestionKind, hub_message,
+    Answer, AnswerFault, Cancel, HubMessage, MAX_ACCEPTED, PlanRequest, Question, QuestionKind, hub_message,
 };
-use taffrail_api::logs::{LogEvent, LogLine, LogsQuestion};
+use taffrail_api::logs::{LogEvent, LogsQuestion};
 use taffrail_api::operations::{
     ActionQuestion, OperationEvent, OperationQuestion, OperationTarget, PlanAnswer, RunRequest,
     UncertainWrite, WriteTrace,
 };
 use taffrail_api::question::{ViewAnswer, ViewQuestion};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
-use tokio::task::JoinSet;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::Agents;
+use super::follow::dropping_oldest;
 use crate::ask::{AskError, LogAnswer, LogBounds};
 use crate::index::lock;
 
@@ -38,6 +38,9 @@ const MAX_ANSWER: usize = 16 << 20;
 /// Maximum length of all answers of an agent that are on their way, in bytes. An agent that sends more gets none of them
 /// answered.
 const MAX_ON_THEIR_WAY: usize = 32 << 20;
+
+/// Maximum length of a question, in bytes: an agent ends a session with a longer message.
+const MAX_QUESTION: usize = MAX_ACCEPTED - 1024;
 
 /// The time for which a question waits for its turn, at most.
 const TURN: Duration = Duration::from_secs(2);
@@ -58,25 +61,25 @@ const MAX_LINE: usize = 1 << 20;
 #[derive(Clone)]
 pub(super) struct Questions {
     orders: mpsc::Sender<Order>,
+    /// The questions whose answers nobody waits for any more; none gets lost, and each was asked once.
+    cancelled: mpsc::UnboundedSender<u64>,
     turns: Arc<Semaphore>,
     /// The turns of answers that go on: followed logs, and runs.
     followed: Arc<Semaphore>,
     runs: Arc<Semaphore>,
 }
 
-/// Something that the session of an agent is to do about a question.
-enum Order {
-    Ask {
-        question: Question,
-        answer: Sink,
-    },
-    /// The hub waits no longer for the answer.
-    Cancel(u64),
+/// A question that the session of an agent is to ask.
+struct Order {
+    question: Question,
+    answer: Sink,
+    /// The moment from which its patience counts.
+    asked: Duration,
 }
 
 /// The questions of one session, and the answers that are on their way.
 pub(super) struct Inquirer {
-    orders: tokio::sync::Mutex<mpsc::Receiver<Order>>,
+    orders: tokio::sync::Mutex<(mpsc::Receiver<Order>, mpsc::UnboundedReceiver<u64>)>,
     waiting: Mutex<HashMap<u64, Sink>>,
 }
 
@@ -101,6 +104,15 @@ impl Sink {
             Sink::Whole { parts, .. } => parts.len(),
             Sink::Lines { queued, .. } => queued.load(Ordering::Relaxed),
             Sink::Closed => 0,
+        }
+    }
+
+    /// Returns true if nobody waits for the answer.
+    fn is_abandoned(&self) -> bool {
+        match self {
+            Sink::Whole { answer, .. } => answer.is_closed(),
+            Sink::Lines { lines, .. } => lines.is_closed(),
+            Sink::Closed => true,
         }
     }
 
@@ -151,31 +163,42 @@ impl Sink {
 /// Makes the two ends of asking an agent: that for those who ask, and that for its session.
 pub(super) fn questions() -> (Questions, Inquirer) {
     let (orders, receiver) = mpsc::channel(2 * MAX_AT_ONCE);
+    let (cancelled, are_cancelled) = mpsc::unbounded_channel();
     let turns = |count| Arc::new(Semaphore::new(count));
     let questions = Questions {
         orders,
+        cancelled,
         turns: turns(MAX_AT_ONCE),
         followed: turns(MAX_LINES_AT_ONCE),
         runs: turns(MAX_LINES_AT_ONCE),
     };
-    (questions, Inquirer { orders: tokio::sync::Mutex::new(receiver), waiting: Mutex::default() })
+    let orders = tokio::sync::Mutex::new((receiver, are_cancelled));
+    (questions, Inquirer { orders, waiting: Mutex::default() })
 }
 
 impl Inquirer {
-    /// Waits for the next message to the agent; `None` once nobody can ask any more.
-    pub(super) async fn next(&self) -> Option<HubMessage> {
+    /// Waits for the next message to the agent, whose session was welcomed at the moment `welcomed`; `None` once nobody can
+    /// ask any more.
+    pub(super) async fn next(&self, welcomed: Duration) -> Option<HubMessage> {
         let mut orders = self.orders.lock().await;
+        let (orders, cancelled) = &mut *orders;
         loop {
-            let message = match orders.recv().await? {
-                Order::Ask { question, answer } => {
-                    lock(&self.waiting).insert(question.id, answer);
-                    hub_message::Message::Question(question)
-                }
-                Order::Cancel(id) => match lock(&self.waiting).remove(&id) {
-                    // It was answered.
+            let message = tokio::select! {
+                biased;
+                Some(id) = cancelled.recv() => match lock(&self.waiting).remove(&id) {
+                    // It was answered, or not asked yet.
                     None => continue,
                     Some(_) => hub_message::Message::Cancel(Cancel { id }),
                 },
+                order = orders.recv() => {
+                    let Order { question, answer, asked } = order?;
+                    if answer.is_abandoned() {
+                        continue;
+                    }
+                    lock(&self.waiting).insert(question.id, answer);
+                    let sent = u64::try_from(asked.saturating_sub(welcomed).as_millis());
+                    hub_message::Message::Question(Question { sent_millis: sent.ok(), ..question })
+                }
             };
             return Some(HubMessage { message: Some(message) });
         }
@@ -198,7 +221,7 @@ impl Inquirer {
 
 /// A question that was asked; it is cancelled when this is dropped.
 struct Asked {
-    orders: mpsc::Sender<Order>,
+    cancelled: mpsc::UnboundedSender<u64>,
     id: u64,
     /// Its turn.
     _turn: OwnedSemaphorePermit,
@@ -206,8 +229,8 @@ struct Asked {
 
 impl Drop for Asked {
     fn drop(&mut self) {
-        // The session may have ended, or take no orders any more and end soon.
-        let _ = self.orders.try_send(Order::Cancel(self.id));
+        // The session may have ended.
+        let _ = self.cancelled.send(self.id);
     }
 }
 
@@ -216,6 +239,8 @@ pub(super) struct AnswerLines {
     name: String,
     lines: mpsc::UnboundedReceiver<Result<Vec<u8>, AnswerFault>>,
     queued: Arc<AtomicUsize>,
+    /// True once the agent sent a line.
+    is_begun: bool,
     _asked: Asked,
 }
 
@@ -231,8 +256,21 @@ impl AnswerLines {
         if line.is_empty() {
             return Ok(None);
         }
+        self.is_begun = true;
         checked(&self.name, &line)?;
         serde_json::from_slice(&line).map(Some).map_err(|error| wrong(&self.name, error))
+    }
+
+    /// Waits for the next event of a run, as [`next`](AnswerLines::next) does, and leaves out those that a later release
+    /// made.
+    async fn next_of_run(&mut self) -> Result<Option<OperationEvent>, AskError> {
+        loop {
+            let Some(told) = self.next::<serde_json::Value>().await? else { return Ok(None) };
+            let name = told.get("event").and_then(serde_json::Value::as_str);
+            if name.is_none_or(|name| OperationEvent::NAMES.contains(&name)) {
+                return serde_json::from_value(told).map(Some).map_err(|error| wrong(&self.name, error));
+            }
+        }
     }
 
     /// Waits for the next event of logs, as [`next`](AnswerLines::next) does.
@@ -294,13 +332,24 @@ impl Agents {
         let questions = {
             let connected = lock(&self.connected);
             let agent = connected.values().find(|agent| agent.name == name).ok_or_else(gone)?;
-            let is_operation = matches!(kind, QuestionKind::Plan | QuestionKind::Run);
-            if let Some(why) = agent.refuses_operations.filter(|_| is_operation) {
+            let refusal = match kind {
+                QuestionKind::Plan | QuestionKind::Run => agent.refusals.operations,
+                QuestionKind::Trace => agent.refusals.traces,
+                QuestionKind::View | QuestionKind::Logs | QuestionKind::Actions => None,
+            };
+            if let Some(why) = refusal {
                 return Err(AskError::Invalid(format!("{why}: cluster {name}")));
             }
             agent.questions.clone()
         };
-        let Questions { orders, turns, followed, runs } = questions;
+        if question.len() > MAX_QUESTION {
+            return Err(AskError::Invalid(format!(
+                "the question is longer than the {} KiB that an agent takes: cluster {name}",
+                MAX_QUESTION / 1024
+            )));
+        }
+        let asked = self.index.clock().time().at;
+        let Questions { orders, cancelled, turns, followed, runs } = questions;
         let turns = match turn {
             Turn::Question => turns,
             Turn::Followed => followed,
@@ -310,10 +359,10 @@ impl Agents {
         let turn = turn.map_err(|_| AskError::Busy(name.to_owned()))?.map_err(|_| gone())?;
         let id = NUMBER.fetch_add(1, Ordering::Relaxed);
         let patience_millis = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
-        let question = Question { id, question, patience_millis, kind: kind.into() };
-        let order = Order::Ask { question, answer };
+        let question = Question { id, question, patience_millis, kind: kind.into(), sent_millis: None };
+        let order = Order { question, answer, asked };
         orders.try_send(order).map_err(|_| AskError::Busy(name.to_owned()))?;
-        Ok(Asked { orders, id, _turn: turn })
+        Ok(Asked { cancelled, id, _turn: turn })
     }
 
     /// Has a question answered by the agent of the cluster that is listed as `name`, and reads the whole answer with
@@ -353,7 +402,7 @@ impl Agents {
         let queued = Arc::new(AtomicUsize::new(0));
         let sink = Sink::Lines { lines: sender, rest: Vec::new(), queued: Arc::clone(&queued) };
         let asked = self.begin(name, (kind, question), turn, patience, sink).await?;
-        Ok(AnswerLines { name: name.to_owned(), lines, queued, _asked: asked })
+        Ok(AnswerLines { name: name.to_owned(), lines, queued, is_begun: false, _asked: asked })
     }
 
     /// Has a question about the cluster that is listed as `name` answered by its agent.
@@ -420,20 +469,30 @@ impl Agents {
 
     /// Has the agent of the cluster that is listed as `name` run an operation, and passes the events to `take` until the
     /// answer ends, or `take` returns false. What the agent did not tell is not known.
+    ///
+    /// # Errors
+    /// The reason why the agent was not asked, or began nothing: then nothing was sent, and nothing will be.
     pub async fn run(
         &self,
         name: &str,
         request: &RunRequest,
         mut take: impl FnMut(OperationEvent) -> bool + Send,
-    ) {
-        let asked = self.lines(name, (QuestionKind::Run, request), Turn::Run, RUN_BEGINS).await;
-        let Ok(mut lines) = asked else { return };
+    ) -> Result<(), AskError> {
+        let mut lines = self.lines(name, (QuestionKind::Run, request), Turn::Run, RUN_BEGINS).await?;
         let begins = Instant::now() + RUN_BEGINS;
         let ends = begins + Duration::from_millis(request.timeout_millis) + RUN_BEGINS;
         let mut until = begins;
-        while let Ok(Ok(Some(event))) = timeout_at(until, lines.next()).await {
+        loop {
+            let event = match timeout_at(until, lines.next_of_run()).await {
+                Ok(Ok(Some(event))) => event,
+                // An agent whose session ended may have begun.
+                Ok(Err(error)) if !lines.is_begun && !matches!(error, AskError::Unconnected(_)) => {
+                    return Err(error);
+                }
+                Ok(_) | Err(_) => return Ok(()),
+            };
             if !take(event) {
-                return;
+                return Ok(());
             }
             until = ends;
         }
@@ -471,118 +530,20 @@ impl Agents {
         let turn = if question.follow { Turn::Followed } else { Turn::Question };
         let mut lines = self.lines(name, (QuestionKind::Logs, question), turn, bounds.patience).await?;
         let first = timeout(bounds.patience, lines.next_of_log()).await.map_err(|_| AskError::Late)??;
-        if question.follow {
-            return Ok(LogAnswer::follow(dropping_oldest(first, lines)));
-        }
         let rest = futures::stream::unfold(lines, async |mut lines| {
             let event = lines.next_of_log().await.ok().flatten()?;
             Some((event, lines))
         });
         let events = futures::stream::iter(first).chain(rest);
+        if question.follow {
+            return Ok(LogAnswer::follow(dropping_oldest(events)));
+        }
         Ok(LogAnswer::read(events, bounds.patience, begun + bounds.patience, bounds.bytes))
     }
 }
 
 /// The time in which the run of an operation must have its turn.
 const RUN_BEGINS: Duration = Duration::from_secs(10);
-
-/// Maximum length of the lines of followed logs that wait to be taken, in bytes.
-const MAX_FOLLOWED: usize = 1 << 20;
-
-/// Maximum number of events of followed logs that wait to be taken; an answer with more ends.
-const MAX_EVENTS: usize = 10_000;
-
-/// The events of followed logs that wait to be taken.
-#[derive(Default)]
-struct Untaken {
-    /// Each with the memory that it takes, in bytes.
-    events: VecDeque<(LogEvent, usize)>,
-    bytes: usize,
-    /// The numbers of lines that were dropped, by log.
-    dropped: HashMap<usize, u64>,
-}
-
-impl Untaken {
-    fn cost(event: &LogEvent) -> usize {
-        let own = match event {
-            LogEvent::Lines { lines, .. } => lines.iter().map(LogLine::cost).sum(),
-            // These are few, unless an agent lies.
-            other => serde_json::to_vec(other).map_or(0, |text| text.len()),
-        };
-        own + size_of::<LogEvent>()
-    }
-
-    /// Adds an event, and drops the oldest lines beyond the bounds; returns false if there are too many other events.
-    fn push(&mut self, event: LogEvent) -> bool {
-        let cost = Untaken::cost(&event);
-        self.bytes += cost;
-        self.events.push_back((event, cost));
-        while self.bytes > MAX_FOLLOWED || self.events.len() > MAX_EVENTS {
-            let oldest = self.events.iter().position(|(event, _)| matches!(event, LogEvent::Lines { .. }));
-            let Some((oldest, cost)) = oldest.and_then(|at| self.events.remove(at)) else { return false };
-            self.bytes -= cost;
-            if let LogEvent::Lines { log, left_out, lines } = oldest {
-                *self.dropped.entry(log).or_default() += left_out + lines.len() as u64;
-            }
-        }
-        self.dropped.len() <= MAX_EVENTS
-    }
-
-    /// Returns the next event. The first lines after dropped ones tell how many these were.
-    fn pop(&mut self) -> Option<LogEvent> {
-        let (mut event, cost) = self.events.pop_front()?;
-        self.bytes -= cost;
-        if let LogEvent::Lines { log, left_out, .. } = &mut event {
-            *left_out += self.dropped.remove(log).unwrap_or_default();
-        }
-        Some(event)
-    }
-}
-
-/// The events of followed logs, between the task that takes them from the agent and who reads them.
-#[derive(Default)]
-struct Follower {
-    untaken: Mutex<Untaken>,
-    has_ended: AtomicBool,
-    changed: Notify,
-}
-
-/// Takes the events of followed logs as they come, however slowly the stream is read: of what waits it drops the oldest
-/// lines.
-fn dropping_oldest(
-    first: Option<LogEvent>,
-    mut lines: AnswerLines,
-) -> impl Stream<Item = LogEvent> + Send + 'static {
-    let follower = Arc::new(Follower::default());
-    let taking = Arc::clone(&follower);
-    // It ends when the stream is dropped.
-    let mut task = JoinSet::new();
-    task.spawn(async move {
-        let mut next = Ok(first);
-        while let Ok(Some(event)) = next {
-            if !lock(&taking.untaken).push(event) {
-                break;
-            }
-            taking.changed.notify_one();
-            next = lines.next_of_log().await;
-        }
-        taking.has_ended.store(true, Ordering::Release);
-        taking.changed.notify_one();
-    });
-    futures::stream::unfold((follower, task), async |(follower, task)| {
-        loop {
-            let has_ended = follower.has_ended.load(Ordering::Acquire);
-            let event = lock(&follower.untaken).pop();
-            if let Some(event) = event {
-                return Some((event, (follower, task)));
-            }
-            if has_ended {
-                return None;
-            }
-            follower.changed.notified().await;
-        }
-    })
-}
 
 /// Returns the name of a cluster in an answer, as JSON, that is not `name`: an agent speaks of its own cluster alone.
 fn other_cluster(answer: &[u8], name: &str) -> Result<Option<String>, serde_json::Error> {
@@ -692,9 +653,10 @@ mod tests {
         for id in 0..3 {
             let (answer, answered) = oneshot::channel();
             let question = Question { id, ..Question::default() };
-            let order = Order::Ask { question, answer: Sink::Whole { answer, parts: Vec::new() } };
+            let answer = Sink::Whole { answer, parts: Vec::new() };
+            let order = Order { question, answer, asked: Duration::from_secs(5) };
             questions.orders.try_send(order).unwrap_or_else(|_| panic!());
-            inquirer.next().await.unwrap();
+            inquirer.next(Duration::from_secs(3)).await.unwrap();
             answers.push(answered);
         }
         let part = |id, bytes| Answer { id, part: vec![0; bytes], is_last: false, error: String::new() };
@@ -712,35 +674,40 @@ mod tests {
         assert!(!inquirer.take(part(7, 10)));
         // Those that failed go when the agent is told.
         for id in [0, 2] {
-            questions.orders.try_send(Order::Cancel(id)).unwrap_or_else(|_| panic!());
-            inquirer.next().await.unwrap();
+            questions.cancelled.send(id).unwrap_or_else(|_| panic!());
+            inquirer.next(Duration::ZERO).await.unwrap();
         }
         assert!(lock(&inquirer.waiting).is_empty());
     }
 
-    fn lines(log: usize, count: usize) -> LogEvent {
-        let line = LogLine { text: "x".repeat(1000), left_out: 0 };
-        LogEvent::Lines { log, left_out: 0, lines: vec![line; count] }
-    }
-
-    #[test]
-    fn lines_that_nobody_takes_in_time_are_dropped_and_counted() {
-        let mut untaken = Untaken::default();
-        assert!(untaken.push(LogEvent::Chosen { well: 0, left_out: 0 }));
-        for log in [0, 1, 0, 1] {
-            assert!(untaken.push(lines(log, 400)));
+    #[tokio::test]
+    async fn a_question_that_was_cancelled_while_the_agent_takes_none_is_never_asked() {
+        let (questions, inquirer) = questions();
+        let ask = |id| {
+            let (answer, answered) = oneshot::channel();
+            let question = Question { id, ..Question::default() };
+            let answer = Sink::Whole { answer, parts: Vec::new() };
+            let order = Order { question, answer, asked: Duration::from_secs(5) };
+            questions.orders.try_send(order).map(|()| answered)
+        };
+        let _first = ask(0).unwrap();
+        let told = inquirer.next(Duration::from_secs(3)).await.unwrap().message.unwrap();
+        let hub_message::Message::Question(told) = told else { panic!("{told:?}") };
+        assert_eq!((told.id, told.sent_millis), (0, Some(2_000)));
+        // As many as have room, of which nobody waits for any.
+        let mut id = 0;
+        while let Ok(answered) = ask(id + 1) {
+            drop(answered);
+            id += 1;
+            questions.cancelled.send(id).unwrap();
         }
-        assert!(untaken.bytes <= MAX_FOLLOWED);
-        assert_eq!(untaken.pop(), Some(LogEvent::Chosen { well: 0, left_out: 0 }));
-        let told: Vec<(usize, u64)> = std::iter::from_fn(|| untaken.pop())
-            .map(|event| match event {
-                LogEvent::Lines { log, left_out, .. } => (log, left_out),
-                other => panic!("{other:?}"),
-            })
-            .collect();
-        assert_eq!(told, [(0, 400), (1, 400)]);
-        // Events without lines have a bound, too.
-        assert!((0..=MAX_EVENTS).any(|_| !untaken.push(LogEvent::Alive)));
+        // Nor for the one that was asked.
+        questions.cancelled.send(0).unwrap();
+        let told = inquirer.next(Duration::ZERO).await.unwrap().message;
+        assert_eq!(told, Some(hub_message::Message::Cancel(Cancel { id: 0 })));
+        drop(questions);
+        assert_eq!(inquirer.next(Duration::ZERO).await, None);
+        assert!(lock(&inquirer.waiting).is_empty());
     }
 
     #[tokio::test]

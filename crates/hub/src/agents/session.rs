@@ -19,9 +19,9 @@ use tonic::{Code, Status, Streaming};
 
 use super::admission::Admission;
 use super::authority::{AgentKey, VALIDITY};
-use super::pace::{BEGIN, Pace};
+use super::pace::{BEGIN, Pace, SPOOLED};
 use super::questions::Inquirer;
-use super::{AGENT, Agents, End, FORGOTTEN, SEEN, passed};
+use super::{AGENT, Agents, End, FORGOTTEN, Refusals, SEEN, passed, spool};
 use crate::fleet::Tells;
 use crate::index::lock;
 use crate::store::AgentRecord;
@@ -96,15 +96,15 @@ impl Agents {
         let now = self.now();
         let key = AgentKey::read(&agent.public_key).ok_or_else(unknown)?;
         admission.admit()?;
-        let refuses_operations = match allows_actions {
-            // It could forge them.
-            true if proved.is_none() => {
-                Some("a proxy ends TLS before the hub, so its agent runs no operations")
-            }
-            true => None,
+        // It could forge them.
+        let forgeable =
+            proved.is_none().then_some("a proxy ends TLS before the hub, so its agent runs no operations");
+        let operations = match allows_actions {
+            true => forgeable,
             false => Some("its agent runs no operations, as it was started without --allow-actions"),
         };
-        let (number, ended, inquirer) = self.connect(&agent, yields, refuses_operations)?;
+        let refusals = Refusals { operations, traces: forgeable };
+        let (number, ended, inquirer) = self.connect(&agent, yields, refusals)?;
         let _connection = Connection { agents: self, cluster: agent.cluster.clone(), number };
         let pace = self.pace(&agent.cluster);
         let wait = lock(&pace).take(Instant::now(), 0, BEGIN);
@@ -120,10 +120,11 @@ impl Agents {
         }
         (agent.seen, agent.is_proxied) = (now, proved.is_none());
         self.save(agent.clone()).await;
+        let welcomed = self.index.clock().time().at;
         if outbox.send(Ok(self.welcome(&agent, certificate))).await.is_err() {
             return Ok(());
         }
-        match self.listen(agent, inbox, outbox, ended, (inquirer, pace)).await {
+        match self.listen(agent, inbox, outbox, (ended, welcomed), (inquirer, pace)).await {
             Outcome::Gone => Ok(()),
             Outcome::Ended(status) => Err(status),
         }
@@ -137,6 +138,7 @@ impl Agents {
             certificate,
             pins: self.told_pins(),
             is_proxied,
+            records_transitions: self.index.keeps_history(),
         }))
     }
 
@@ -199,12 +201,16 @@ impl Agents {
         agent: AgentRecord,
         inbox: &mut Streaming<AgentMessage>,
         outbox: &Outbox,
-        mut ended: oneshot::Receiver<End>,
+        (mut ended, welcomed): (oneshot::Receiver<End>, Duration),
         (inquirer, pace): (Inquirer, Arc<Mutex<Pace>>),
     ) -> Outcome {
         // Few: a report takes more memory than its message.
         let (reports, received) = mpsc::channel(2);
         let (replies, mut replied) = mpsc::channel(WAITING);
+        let (begun, heard) = (self.now(), self.index.heard(&agent.cluster, AGENT));
+        let (spools, spooled) = mpsc::channel(1);
+        let (recorded, mut are_recorded) = mpsc::channel(1);
+        let recording = self.record(&agent.cluster, begun, spooled, &recorded);
         let receiving = self.index.receive(AGENT, Tells::AGENT, received, replies);
         let applying = async {
             let mut saved = Instant::now();
@@ -233,10 +239,22 @@ impl Agents {
                     },
                     message => AgentMessage { message },
                 };
-                let begins = matches!(next.message, Some(agent_message::Message::Open(_)));
-                let more = if begins { BEGIN } else { 0.0 };
+                // Each transition of a spool is looked up.
+                let more = match &next.message {
+                    Some(agent_message::Message::Open(_)) => BEGIN,
+                    Some(agent_message::Message::Spooled(_)) => SPOOLED,
+                    _ => 0.0,
+                };
                 let wait = lock(&pace).take(Instant::now(), next.encoded_len(), more);
                 tokio::time::sleep(wait).await;
+                if let Some(agent_message::Message::Spooled(message)) = next.message {
+                    match spool::read(message, &agent.cluster, self.now(), heard) {
+                        Err(error) => return Outcome::Ended(Status::invalid_argument(error.to_string())),
+                        // An agent that does not wait for the answer sends what has no place again.
+                        Ok(read) => drop(spools.try_send(read)),
+                    }
+                    continue;
+                }
                 match read(next, &agent.cluster, &agent.name) {
                     Err(status) => return Outcome::Ended(status),
                     Ok(None) => {}
@@ -256,8 +274,15 @@ impl Agents {
             }
         };
         let asking = async {
-            while let Some(question) = inquirer.next().await {
+            while let Some(question) = inquirer.next(welcomed).await {
                 if outbox.send(Ok(question)).await.is_err() {
+                    break;
+                }
+            }
+        };
+        let confirming = async {
+            while let Some(recorded) = are_recorded.recv().await {
+                if outbox.send(Ok(message(hub_message::Message::Recorded(recorded)))).await.is_err() {
                     break;
                 }
             }
@@ -279,6 +304,8 @@ impl Agents {
             () = answering => Outcome::Gone,
             () = telling => Outcome::Gone,
             () = asking => Outcome::Gone,
+            () = recording => Outcome::Gone,
+            () = confirming => Outcome::Gone,
         }
     }
 }
@@ -332,7 +359,7 @@ fn read(message: AgentMessage, cluster: &ClusterId, name: &str) -> Result<Option
             Err(Status::invalid_argument("an agent says only once who it is"))
         }
         // What a later agent sends beyond this protocol.
-        Some(Message::Answer(_)) | None => Ok(None),
+        Some(Message::Answer(_) | Message::Spooled(_)) | None => Ok(None),
     }
 }
 

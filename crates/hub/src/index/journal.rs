@@ -18,9 +18,9 @@ use tokio::sync::{Notify, watch};
 
 use super::pair::Pair;
 use super::published::PairChange;
-use super::recent::{Transition, unrecorded};
+use super::recent::{Transition, is_dark, unrecorded};
 use crate::clock::HubTime;
-use crate::store::{Batch, PairId, PairRecord, PairTransition, SavedHalf, SyncRecord};
+use crate::store::{Batch, PairId, PairRecord, PairTransition, SavedHalf, SpoolRecord, SyncRecord};
 
 /// The greatest number of transitions, of syncs, and of pairs of one cluster in one batch; the rest waits for the next
 /// one. The [last transitions](UnsavedChanges::ended) of pairs that are gone do not count.
@@ -78,6 +78,12 @@ struct UnsavedChanges {
     /// The last transitions of pairs that the store has and the fleet no longer shows.
     ended: Vec<PairTransition>,
     syncs: VecDeque<SyncRecord>,
+    /// The transitions that agents noted while they were not connected, and their spools, by cluster.
+    late: Vec<PairTransition>,
+    spools: HashMap<ClusterId, SpoolRecord>,
+    /// The state of each pair after its last transition in `late`, with the moment at which it came, until the next
+    /// transition of the pair.
+    late_states: HashMap<PairId, (Duration, Option<PairState>)>,
     /// The moment of the last publication; `None` before the first one.
     published: Option<HubTime>,
     /// The number of changes in the portion that is being saved.
@@ -202,6 +208,8 @@ pub(crate) struct Portion {
     transitions: Vec<PendingTransition>,
     ended: Vec<PairTransition>,
     syncs: Vec<SyncRecord>,
+    late: Vec<PairTransition>,
+    spools: HashMap<ClusterId, SpoolRecord>,
     moment: Option<HubTime>,
     /// The number of the last change; `None` if further pairs, transitions or syncs wait.
     last: Option<u64>,
@@ -319,12 +327,14 @@ impl Journal {
             let pair = PairRef(Arc::clone(pair));
             let elsewhere = gone.remove(&pair).flatten();
             let before = before.clone().filter(|_| moved.is_none()).or(elsewhere);
+            let before = pending.before(&pair, before);
             if before != *after {
                 let after = after.clone();
                 pending.transitions.push_back(PendingTransition { pair, at, before, after });
             }
         }
         for (pair, before) in gone {
+            let before = pending.before(&pair, before);
             pending.transitions.push_back(PendingTransition { pair, at, before, after: None });
         }
         let has_moved = !turned.is_empty() || !transitions.is_empty();
@@ -346,6 +356,56 @@ impl Journal {
             pending.transitions.push_front(PendingTransition { pair: PairRef(pair), at, before, after });
         }
         pending.ended.extend(ended);
+    }
+
+    /// Adds transitions that an agent noted while it was not connected, and the place in its spool up to which history then
+    /// has them, at the moment `at`. `states` has the state of each pair after its last one. Returns false, and adds
+    /// nothing, if too many wait to be saved.
+    pub(crate) fn late(
+        &self,
+        transitions: Vec<PairTransition>,
+        states: Vec<(PairId, Option<PairState>)>,
+        spool: SpoolRecord,
+        at: Duration,
+    ) -> bool {
+        let mut pending = self.pending();
+        if pending.late.len() > MAX_TRANSITIONS || pending.late_states.len() > MAX_TRANSITIONS {
+            return false;
+        }
+        pending.noted += 1;
+        pending.late.extend(transitions);
+        pending.late_states.extend(states.into_iter().map(|(pair, state)| (pair, (at, state))));
+        let gap = pending.spools.remove(&spool.cluster).and_then(|earlier| earlier.gap);
+        pending.spools.insert(spool.cluster.clone(), SpoolRecord { gap: spool.gap.clone().or(gap), ..spool });
+        drop(pending);
+        self.news.notify_one();
+        true
+    }
+
+    /// Returns the pairs whose state after their last late transition came before the moment `until`, and has been followed
+    /// by no transition.
+    pub(crate) fn unsettled(&self, until: Duration) -> Vec<PairId> {
+        let pending = self.pending();
+        let old = pending.late_states.iter().filter(|(_, (at, _))| *at < until);
+        old.map(|(pair, _)| pair.clone()).collect()
+    }
+
+    /// Forgets the pairs whose last late transition came before the moment `until`.
+    pub(crate) fn forget_unsettled(&self, until: Duration) {
+        let mut pending = self.pending();
+        pending.late_states.retain(|_, (at, _)| *at >= until);
+    }
+
+    /// Adds the transition of a pair that had a late one to the state that it has at the time `at`, if that is another one.
+    pub(crate) fn settle(&self, id: &PairId, shown: Option<(Arc<Pair>, PairState)>, at: Timestamp) {
+        let mut pending = self.pending();
+        let Some((_, before)) = pending.late_states.remove(id) else { return };
+        let Some((pair, after)) = shown.filter(|(_, after)| before.as_ref() != Some(after)) else { return };
+        pending.noted += 1;
+        let pair = PairRef(pair);
+        pending.transitions.push_back(PendingTransition { pair, at, before, after: Some(after) });
+        drop(pending);
+        self.news.notify_one();
     }
 
     /// Sets the moment of the publication of the restored fleet as that of the last one. What the time without a hub
@@ -377,6 +437,8 @@ impl Journal {
             transitions: pending.transitions.drain(..transitions).collect(),
             ended: std::mem::take(&mut pending.ended),
             syncs: pending.syncs.drain(..syncs).collect(),
+            late: std::mem::take(&mut pending.late),
+            spools: std::mem::take(&mut pending.spools),
             moment: pending.published,
             last: None,
         };
@@ -407,6 +469,14 @@ impl Journal {
         portion.transitions.into_iter().rev().for_each(|it| pending.transitions.push_front(it));
         pending.ended.extend(portion.ended);
         portion.syncs.into_iter().rev().for_each(|it| pending.syncs.push_front(it));
+        let newer = std::mem::replace(&mut pending.late, portion.late);
+        pending.late.extend(newer);
+        for (cluster, mut spool) in portion.spools {
+            if let Some(newer) = pending.spools.remove(&cluster) {
+                spool = SpoolRecord { gap: newer.gap.or(spool.gap), ..newer };
+            }
+            pending.spools.insert(cluster, spool);
+        }
         drop(pending);
         self.failed();
     }
@@ -441,12 +511,26 @@ impl Journal {
     pub(crate) fn counts(&self) -> JournalCounts {
         let pending = self.pending();
         let waiting = pending.pairs.count + pending.transitions.len() + pending.syncs.len();
-        let waiting = waiting + pending.ended.len() + pending.clusters.len() + pending.forgotten.len();
+        let waiting = waiting + pending.ended.len() + pending.late.len() + pending.spools.len();
+        let waiting = waiting + pending.clusters.len() + pending.forgotten.len();
         JournalCounts { pending: waiting + pending.taken, lost: pending.lost }
     }
 }
 
 impl UnsavedChanges {
+    /// Returns the state before a transition of a pair whose state was `before` as far as reports told: the one after its
+    /// last late transition, unless a time is known in between in which the pair was not live.
+    fn before(&mut self, pair: &PairRef, before: Option<PairState>) -> Option<PairState> {
+        if self.late_states.is_empty() {
+            return before;
+        }
+        let late = self.late_states.remove(&pair_id(&pair.0));
+        match late {
+            Some((_, late)) if !before.as_ref().is_some_and(is_dark) => late,
+            _ => before,
+        }
+    }
+
     /// Drops removals beyond the limit. Merges the transitions if they are too many for `pairs`, the number of pairs of
     /// the fleet, and drops the earliest until three quarters of the limit are left.
     fn bound(&mut self, pairs: usize) {
@@ -507,7 +591,13 @@ fn is_same(one: &Pair, other: &Pair) -> bool {
 impl Portion {
     fn len(&self) -> usize {
         let of_clusters = self.clusters.len() + self.forgotten.len();
-        self.pairs.len() + of_clusters + self.transitions.len() + self.ended.len() + self.syncs.len()
+        let of_spools = self.late.len() + self.spools.len();
+        self.pairs.len()
+            + of_clusters
+            + self.transitions.len()
+            + self.ended.len()
+            + self.syncs.len()
+            + of_spools
     }
 
     /// Makes the batch that saves this portion, without its `clusters` and `heard`.
@@ -516,9 +606,11 @@ impl Portion {
             forgotten: self.forgotten.iter().cloned().collect(),
             transitions: self.ended.clone(),
             syncs: self.syncs.clone(),
+            spools: self.spools.values().cloned().collect(),
             recorded: self.last.and(self.moment).map(|moment| moment.now),
             ..Batch::default()
         };
+        batch.transitions.extend(self.late.iter().cloned());
         for PendingTransition { pair, at, before, after } in &self.transitions {
             let pair = pair_id(&pair.0);
             let (before, after) = (before.clone(), after.clone());

@@ -10,6 +10,7 @@ mod coverage;
 mod filter;
 mod groups;
 mod journal;
+mod late;
 pub(crate) mod latency;
 mod matrix;
 mod names;
@@ -40,6 +41,7 @@ pub use filter::{AppFilter, InvalidName, NameFilter};
 pub use groups::GroupBy;
 use journal::Journal;
 pub(crate) use journal::JournalCounts;
+pub(crate) use late::{LateEntries, LateEntry};
 use latency::Latencies;
 pub(crate) use matrix::{matrix_code, matrix_legend};
 use names::Names;
@@ -378,6 +380,7 @@ impl FleetIndex {
         // Before anybody can see the changes: nobody may see one, and then hear that nothing is unsaved.
         if let Some(journal) = &self.journal {
             journal.publication(moment, &turned, &changes, &transitions, fleet.pairs());
+            late::settle(journal, &view, moment);
         }
         lock(&self.recent).extend(news);
         let are_renamed = view.is_renamed(&last, &touched);

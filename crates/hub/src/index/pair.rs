@@ -270,8 +270,13 @@ fn state(own: Option<taffrail_api::report::NotLive>) -> FreshnessState {
 
 /// Iterates over all problems of a pair except those of freshness, in no particular order.
 pub(crate) fn lasting_problems(pair: &Pair) -> impl Iterator<Item = &Problem> {
-    let declared = &*pair.declared.body;
-    let observed = pair.observed.as_ref().map(|(_, kept)| &*kept.body);
+    problems_of(&pair.declared.body, pair.observed.as_ref().map(|(_, kept)| &*kept.body))
+}
+
+fn problems_of<'h>(
+    declared: &'h DeclaredHalf,
+    observed: Option<&'h ObservedHalf>,
+) -> impl Iterator<Item = &'h Problem> {
     let unmarked = observed.and_then(|observed| observed.unmarked.as_deref());
     let speaker = speaker(declared, observed);
     speaker.map(|speaker| &speaker.problem).into_iter().chain(&declared.problems).chain(unmarked)
@@ -280,9 +285,17 @@ pub(crate) fn lasting_problems(pair: &Pair) -> impl Iterator<Item = &Problem> {
 /// Returns the most severe problem of a pair except those of freshness; `None` if it has none. The notice about objects
 /// without a mark counts as the least.
 pub(crate) fn worst_problem(pair: &Pair) -> Option<&Problem> {
+    worst_of(&pair.declared.body, pair.observed.as_ref().map(|(_, kept)| &*kept.body))
+}
+
+/// Returns the most severe problem of a pair with these halves, as [`worst_problem`] does.
+pub(crate) fn worst_of<'h>(
+    declared: &'h DeclaredHalf,
+    observed: Option<&'h ObservedHalf>,
+) -> Option<&'h Problem> {
     // The notice that objects carry no mark comes last.
-    let unmarked = pair.observed.as_ref().and_then(|(_, kept)| kept.body.unmarked.as_deref());
+    let unmarked = observed.and_then(|observed| observed.unmarked.as_deref());
     let is_unmarked = |problem: &Problem| unmarked.is_some_and(|unmarked| std::ptr::eq(unmarked, problem));
     let order = |problem: &&Problem| (is_unmarked(problem), problem.severity, problem.axis);
-    lasting_problems(pair).min_by_key(order)
+    problems_of(declared, observed).min_by_key(order)
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use taffrail_api::hub::{AppChange, PairState};
-use taffrail_api::report::AppId;
-use taffrail_apps::{FreshnessState, SyncState};
+use taffrail_api::report::{AppId, DeclaredHalf, ObservedHalf, last_health};
+use taffrail_apps::{FreshnessState, Problem, SyncState};
 use taffrail_status::Status;
 
-use super::pair::{ListedPair, Pair, PairClass, Place, worst_problem};
+use super::pair::{ListedPair, Pair, PairClass, Place, worst_of, worst_problem};
 use super::published::PairChange;
 use super::view::{FleetView, PairNow};
 use crate::clock::HubTime;
@@ -184,12 +184,34 @@ pub(crate) fn state(pair: &Pair, now: PairNow) -> PairState {
     let problem = match (dark(now.observed), dark(now.declared)) {
         (Some(target), _) => Some(target.to_owned()),
         (None, Some(home)) => Some(format!("home {home}")),
-        (None, None) => worst_problem(pair).map(|problem| match problem.words() {
-            words if words.is_empty() => effective.word().to_owned(),
-            words => words,
-        }),
+        (None, None) => worst_problem(pair).map(|problem| words(problem, effective)),
     };
     PairState { health, effective, sync, problem }
+}
+
+/// Makes the state of a pair with these halves at a moment at which home and target were live, as [`state`] does.
+pub(crate) fn live_state(declared: &DeclaredHalf, observed: Option<&ObservedHalf>) -> PairState {
+    let (health, sync) = (last_health(declared, observed), declared.sync.state);
+    let (effective, problem) = match observed {
+        Some(_) => (health, worst_of(declared, observed).map(|problem| words(problem, health))),
+        None => (Status::Unknown, Some(FreshnessState::Lost.as_str().to_owned())),
+    };
+    PairState { health, effective, sync, problem }
+}
+
+fn words(problem: &Problem, effective: Status) -> String {
+    match problem.words() {
+        words if words.is_empty() => effective.word().to_owned(),
+        words => words,
+    }
+}
+
+/// Returns true for a state of a time of which the history has nothing but that the pair was not live.
+pub(crate) fn is_dark(state: &PairState) -> bool {
+    let words = state.problem.as_deref().unwrap_or_default();
+    let words = words.strip_prefix("home ").unwrap_or(words);
+    let dark = [FreshnessState::Stale, FreshnessState::Lost];
+    words == UNRECORDED || dark.into_iter().any(|dark| words == dark.as_str())
 }
 
 /// Makes the state that stands for a time without a record: all unknown, with the problem [`UNRECORDED`].

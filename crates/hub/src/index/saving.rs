@@ -229,7 +229,7 @@ async fn repeated<T, F: Future<Output = Result<T, StoreError>>>(
 
 /// Finds a pair in the view. Returns the place of the cluster that shows it, its index there, the pair and its state;
 /// `None` if the view does not have it.
-fn shown(view: &FleetView, id: &PairId) -> Option<(Place, usize, Arc<Pair>, PairState)> {
+pub(super) fn shown(view: &FleetView, id: &PairId) -> Option<(Place, usize, Arc<Pair>, PairState)> {
     let fleet = view.fleet();
     let places = [&id.cluster, &id.app.home].map(|cluster| fleet.places.get(cluster).copied());
     places.into_iter().flatten().find_map(|place| {

@@ -31,8 +31,8 @@ pub use error::StoreError;
 pub(crate) use error::finished;
 pub use record::{
     Batch, ClusterRecord, Cursor, DroppedHistory, HistoryEntry, HistoryRange, OperationQuery, Page,
-    PageQuery, PairId, PairPage, PairRecord, PairTransition, SavedHalf, SavedOperation, StoreHealth,
-    SyncRecord,
+    PageQuery, PairId, PairPage, PairRecord, PairTransition, SavedHalf, SavedOperation, SpoolRecord,
+    StoreHealth, SyncRecord,
 };
 pub use taffrail_api::hub::PairState;
 pub use taffrail_apps::SyncResult;
@@ -137,6 +137,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Revokes the agents of the cluster called `name`; returns the number of those that were not revoked before.
     fn revoke_agents(&self, name: String, at: Timestamp) -> Answer<'_, u64>;
+
+    /// Reads what history has of the spools of agents, ordered by the identities of their clusters.
+    fn spools(&self) -> Answer<'_, Vec<SpoolRecord>>;
 
     /// Saves a token for enrolling an agent.
     fn add_enrolment(&self, token: EnrolmentRecord) -> Answer<'_, ()>;

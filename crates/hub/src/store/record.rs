@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
+use std::ops::Range;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -143,6 +144,20 @@ pub enum OperationQuery {
     Latest(usize),
 }
 
+/// The entries that history has of the spool of a cluster's agent: the transitions that it noted while it was not
+/// connected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpoolRecord {
+    /// The cluster.
+    pub cluster: ClusterId,
+    /// The number that the agent gave its spool.
+    pub spool: u64,
+    /// The number of the last entry that history has.
+    pub last: u64,
+    /// The last time of which the spool did not have all transitions. Saving `None` leaves an earlier one.
+    pub gap: Option<Range<Timestamp>>,
+}
+
 /// Changes that a store saves together or not at all.
 ///
 /// Removals come first, then the other parts: a cluster or pair that is both removed and saved is saved.
@@ -160,6 +175,8 @@ pub struct Batch {
     pub transitions: Vec<PairTransition>,
     /// Syncs to append, or to complete.
     pub syncs: Vec<SyncRecord>,
+    /// The spools of which entries are among the transitions.
+    pub spools: Vec<SpoolRecord>,
     /// The time up to which this batch and those before it contain all transitions; `None` if earlier ones will follow.
     /// The first such time is the beginning of history.
     pub recorded: Option<Timestamp>,
@@ -170,7 +187,7 @@ impl Batch {
     pub fn len(&self) -> usize {
         let removed = self.gone.len() + self.forgotten.len();
         let added = self.pairs.len() + self.clusters.len() + self.transitions.len() + self.syncs.len();
-        added + removed + usize::from(self.recorded.is_some())
+        added + self.spools.len() + removed + usize::from(self.recorded.is_some())
     }
 
     /// Returns true if saving the batch would change nothing.

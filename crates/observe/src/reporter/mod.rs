@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use inquiries::Inquiries;
 pub use inquiries::Inquiry;
 use jiff::Timestamp;
-use taffrail_api::report::{ReportStreams, SourceMessage, SourceReply};
+use taffrail_api::report::{Noted, ReportStreams, SourceMessage, SourceReply};
 use taffrail_apps::ClusterId;
 use taffrail_cluster::{BootClock, Moment};
 use telling::{FleetTeller, ReadProgress};
@@ -53,7 +53,12 @@ struct Shared {
     news: Notify,
     clock: BootClock,
     begun: Moment,
+    /// Takes the notes of transitions; `None` if none are taken.
+    note: Option<Box<TakeNote>>,
 }
+
+/// Takes a note about a cluster at the moment at which it is made.
+type TakeNote = dyn Fn(&ClusterId, Noted) + Send + Sync;
 
 impl Reporter {
     /// Creates a reporter of the clusters of `watcher`, which sends `messages` to a hub, and gets its `replies`.
@@ -68,7 +73,7 @@ impl Reporter {
         watcher.leave_unread();
         let clock = watcher.clock().clone();
         let begun = clock.now();
-        let shared = Shared { streams: Mutex::default(), news: Notify::new(), clock, begun };
+        let shared = Shared { streams: Mutex::default(), news: Notify::new(), clock, begun, note: None };
         let (teller, inquiries) = (FleetTeller::default(), Inquiries::default());
         Reporter { watcher, teller, shared, inquiries, found: None, messages, replies }
     }
@@ -77,6 +82,14 @@ impl Reporter {
     #[must_use]
     pub fn finding(self, found: FoundClusters) -> Reporter {
         Reporter { found: Some(found), ..self }
+    }
+
+    /// Has `note` take the transitions of apps as they happen, whether the hub takes reports or not.
+    #[must_use]
+    pub fn noting(mut self, note: impl Fn(&ClusterId, Noted) + Send + Sync + 'static) -> Reporter {
+        self.shared.streams().note_transitions();
+        self.shared.note = Some(Box::new(note));
+        self
     }
 
     /// Sets the channel of inquiries, which are called with the fleet: at once if everything needed is read, else as
@@ -188,6 +201,10 @@ impl Shared {
         let is_comparing = watcher.is_comparing();
         let fleet = watcher.fleet();
         let touched = teller.compare(fleet, &reading, is_comparing, &mut self.streams(), self.now());
+        if let Some(note) = &self.note {
+            let noted = self.streams().take_noted();
+            noted.into_iter().for_each(|(cluster, noted)| note(&cluster, noted));
+        }
         // What changed by time alone may want other evidence.
         let again = touched.into_iter().filter(|at| !planned.get(*at).copied().unwrap_or_default());
         again.for_each(|at| watcher.plan_again(at));

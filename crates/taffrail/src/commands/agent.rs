@@ -12,7 +12,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueHint};
 use taffrail_agent::{
     Agent, AgentError, AgentEvent, AgentPauses, AgentSettings, HubAddress, HubTrust, Identity, IdentityFile,
-    IdentitySecret, KeepIdentity,
+    IdentitySecret, KeepIdentity, Spool,
 };
 use taffrail_api::agent_protocol::EnrolmentToken;
 use taffrail_api::question::FleetProblem;
@@ -114,6 +114,11 @@ pub(crate) struct AgentArguments {
     #[arg(long)]
     allow_actions: bool,
 
+    /// Keep the changes of apps that the hub may not have heard of in this folder, too, so that an agent that is started
+    /// anew still tells them: at most 16 MiB and 24 hours [default: in memory alone]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    spool_dir: Option<PathBuf>,
+
     #[command(flatten)]
     clusters: ClusterArguments,
 }
@@ -190,6 +195,8 @@ async fn follow_and_report(
         None => identify(&member, console).await?,
     };
     let token = read_token(arguments.token_file.as_deref(), !has_enrolled)?;
+    let clock = BootClock::default();
+    let spool = arguments.spool(ClusterId(cluster.clone()), &clock, console)?;
     let settings = AgentSettings {
         hub: HubAddress { host: hub.host.clone(), port: hub.port },
         trust: arguments.trust()?,
@@ -200,6 +207,7 @@ async fn follow_and_report(
         name: arguments.name.clone().unwrap_or_else(|| member.name.clone()),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         allows_actions: arguments.allow_actions,
+        spool: Arc::clone(&spool),
         pauses: AgentPauses::default(),
     };
     let agent =
@@ -211,11 +219,11 @@ async fn follow_and_report(
     let rules = RuleSource::default().with_options(Budgets::default(), source.patience(), &source.trust);
     #[cfg(feature = "hub")]
     let asking = super::hub::answerer(members.clone(), rules.clone(), source.trust.clone());
-    let clock = BootClock::default();
     let request = WatchRequest { clock, ..watch_request(members, source, ReadQuery::default(), rules) };
     let (outbox, messages) = mpsc::channel(WAITING);
     let (replies, inbox) = mpsc::channel(WAITING);
     let reporter = Reporter::new(FleetWatcher::start(request).await, outbox, inbox).knowing(known);
+    let reporter = reporter.noting(move |cluster, noted| spool.note(cluster, noted));
     #[cfg(feature = "hub")]
     let (answerer, reporter) = {
         let (asker, inquiries) = asking;
@@ -327,6 +335,27 @@ impl AgentArguments {
         Ok(Arc::new(IdentityFile::in_folder(&folder)))
     }
 
+    /// Opens the spool of an agent of `cluster`.
+    fn spool(
+        &self,
+        cluster: ClusterId,
+        clock: &BootClock,
+        console: &Console,
+    ) -> Result<Arc<Spool>, CommandError> {
+        let Some(folder) = &self.spool_dir else {
+            return Ok(Arc::new(Spool::in_memory(cluster, clock.clone())));
+        };
+        let opened = Spool::in_folder(cluster, clock.clone(), folder);
+        let (spool, set_aside) = opened.map_err(|error| CommandError::unreadable(chain(&error)))?;
+        if let Some(path) = set_aside {
+            console.tell(phrase!(
+                "The spool was damaged, or is that of another cluster; it is now {}. What it held is a gap in history.\n",
+                printable(&path.display().to_string())
+            ));
+        }
+        Ok(spool)
+    }
+
     fn trust(&self) -> Result<HubTrust, CommandError> {
         let read = |path: &Path| HubTrust::read(path).map_err(|error| told(&error));
         Ok(match (&self.hub_ca_file, &self.proxy_ca_file) {
@@ -381,6 +410,9 @@ fn tell(console: &Console, event: &AgentEvent) {
         )),
         AgentEvent::NotSaved { reason } => {
             console.tell(phrase!("The agent goes on, and saves its certificate later: {}\n", printable(reason)));
+        }
+        AgentEvent::NotSpooled { reason } => {
+            console.tell(phrase!("The agent goes on, and writes its spool later: {}\n", printable(reason)));
         }
         AgentEvent::Waiting { pause } => console.tell(phrase!(
             "Another agent reports this cluster; this one waits, and asks again in {} s.\n",

@@ -48,7 +48,8 @@ Examples:
 
 FROM and TO are status and sync state before and after a change; gone stands for an app that is not in the cluster. The
 row of a sync has instead its revision and result, that of an operation by a hub (reconcile, suspend, resume) its result,
-and who asked for it. Times are in UTC: of changes those at which the hub learned of them.
+and who asked for it. Times are in UTC: of changes those at which the hub
+learned of them, or an agent if it could not tell the hub at once.
 
 Exit codes: 0 answered; 2 wrong usage, no such app, or several; 3 a history, or a part of the fleet, could not be read
 (the rest is still shown).")]

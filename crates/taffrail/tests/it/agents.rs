@@ -247,8 +247,8 @@ fn an_agent_goes_on_after_its_hub_restarts_and_is_listed_and_revoked() {
     let listed = hub.manage(&["agents"]);
     snapbox::assert_data_eq!(
         &*listed.stdout,
-        "CLUSTER   STATE      VERSION   ENROLLED            SEEN                CERTIFICATE-UNTIL   VIA   UID\n\
-         eu-1      enrolled   [..]     [..]Z   [..]Z   [..]Z   TLS   [..]\n"
+        "CLUSTER   STATE      VERSION   ENROLLED            SEEN                CERTIFICATE-UNTIL   VIA   GAP   UID\n\
+         eu-1      enrolled   [..]     [..]Z   [..]Z   [..]Z   TLS   -     [..]\n"
     );
     let revoked = hub.manage(&["revoke", "eu-1"]);
     assert_eq!((revoked.code, &*revoked.stderr), (0, "The agent of cluster eu-1 is revoked.\n"));

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::report::{
-    AppId, Content, DeclaredHalf, HalfSide, LIVE, LOST, LostCluster, MAX_APPS, NotLive, ObservedHalf,
-    Received, Report,
+    AppId, AppTransition, Content, DeclaredHalf, HalfSide, HalfThen, LIVE, LOST, LostCluster, MAX_APPS,
+    NotLive, ObservedHalf, Received, Report,
 };
 use crate::{AppName, ReadingView};
 use taffrail_apps::{Axis, Delivery, FreshnessState, Problem, ProblemSeverity, Sync, SyncState};
@@ -729,4 +729,49 @@ fn reports_are_short_unless_one_half_is_long() {
         .collect();
     assert!(sizes.iter().all(|size| *size < 50 * 1024), "{sizes:?}");
     assert_eq!(world.held().len(), 300);
+}
+
+#[test]
+fn transitions_are_noted_once_the_cluster_was_read_and_only_when_a_state_changes() {
+    let own = cluster("eu");
+    let mut streams = ReportStreams::default();
+    streams.note_transitions();
+    streams.begin(&own, seconds(0));
+    let set = |streams: &mut ReportStreams, number, health, count| {
+        let half = HalfBody::Observed(Box::new(observed(health, count)));
+        streams.set(&own, id(number), half, seconds(1));
+    };
+    let noted = |streams: &mut ReportStreams| -> Vec<(String, Option<Status>)> {
+        let all = streams.take_noted().into_iter().flat_map(|(of, noted)| {
+            assert_eq!(of, own);
+            match noted {
+                Noted::Begun => panic!("it began before"),
+                Noted::Changed(changed) => changed,
+            }
+        });
+        let of = |it: AppTransition| match it.observed {
+            Some(HalfThen::Is(half)) => (it.app.app.name, Some(half.health)),
+            Some(HalfThen::Gone) => (it.app.app.name, None),
+            None => panic!("no half changed"),
+        };
+        all.map(of).collect()
+    };
+    streams.set_read(&own, false);
+    set(&mut streams, 1, Status::Failed, 1);
+    assert_eq!(streams.take_noted(), []);
+    // What is there at first is no transition.
+    streams.set_read(&own, true);
+    set(&mut streams, 2, Status::Current, 1);
+    assert_eq!(streams.take_noted(), [(own.clone(), Noted::Begun)]);
+    set(&mut streams, 1, Status::Failed, 7);
+    set(&mut streams, 2, Status::Failed, 1);
+    set(&mut streams, 3, Status::Current, 1);
+    let failed = |number| (format!("app-{number}"), Some(Status::Failed));
+    assert_eq!(noted(&mut streams), [failed(2), ("app-3".to_owned(), Some(Status::Current))]);
+    // It was never reported, and is noted nevertheless; between two looks the last state counts.
+    streams.remove(&own, &id(3), seconds(2));
+    set(&mut streams, 2, Status::Current, 1);
+    set(&mut streams, 2, Status::Failed, 1);
+    assert_eq!(noted(&mut streams), [("app-3".to_owned(), None), failed(2)]);
+    assert_eq!(noted(&mut streams), []);
 }

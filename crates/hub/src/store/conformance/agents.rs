@@ -5,7 +5,9 @@ use taffrail_api::agent_protocol::KeyHash;
 use taffrail_apps::ClusterId;
 
 use super::Fixture;
-use crate::store::{AgentRecord, AuthorityRecord, EnrolmentRecord, Store, Token, TokenHash};
+use crate::store::{
+    AgentRecord, AuthorityRecord, Batch, EnrolmentRecord, SpoolRecord, Store, Token, TokenHash,
+};
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::UNIX_EPOCH.checked_add(SignedDuration::from_secs(1_800_000_000 + seconds)).unwrap()
@@ -64,6 +66,18 @@ pub(crate) async fn agents_enrol_once_for_each_token_and_stay_revoked(fixture: &
     let store = fixture.open().await;
     let revoked = |agent: AgentRecord| AgentRecord { revoked: Some(at(8)), ..agent };
     assert_eq!(store.agents().await.unwrap(), [revoked(seen), revoked(second)]);
+}
+
+pub(crate) async fn spools_of_agents_keep_their_place_and_last_gap(fixture: &impl Fixture) {
+    let store = fixture.open().await;
+    let record =
+        |last, gap| SpoolRecord { cluster: ClusterId("uid-ö".to_owned()), spool: u64::MAX, last, gap };
+    let gap = Some(at(1)..at(2));
+    for spool in [record(5, None), record(7, gap.clone()), record(9, None)] {
+        store.write(Batch { spools: vec![spool], ..Batch::default() }).await.unwrap();
+    }
+    fixture.close(store).await;
+    assert_eq!(fixture.open().await.spools().await.unwrap(), [record(9, gap)]);
 }
 
 pub(crate) async fn one_authority_and_the_last_keys_of_the_hub_are_kept(fixture: &impl Fixture) {

@@ -60,7 +60,7 @@ macro_rules! conformance {
             dropped_history_is_refused, dropping_history_forgets_what_nothing_needs,
             tokens_are_created_listed_and_revoked, a_backup_holds_what_was_saved_before_it,
             a_full_store_acknowledges_nothing_and_can_be_read, cursors_of_others_are_refused,
-            agents_enrol_once_for_each_token_and_stay_revoked, one_authority_and_the_last_keys_of_the_hub_are_kept,
+            agents_enrol_once_for_each_token_and_stay_revoked, spools_of_agents_keep_their_place_and_last_gap, one_authority_and_the_last_keys_of_the_hub_are_kept,
             unusual_texts_come_back, moments_before_history_began_are_refused,
             operations_are_saved_replaced_and_read_with_the_history_of_their_apps,
         }

@@ -8,7 +8,7 @@ use taffrail_apps::ClusterId;
 use super::codes::{micros, time};
 use super::error::failed;
 use super::texts::saved_form;
-use crate::store::{AgentRecord, AuthorityRecord, EnrolmentRecord, StoreError, TokenHash};
+use crate::store::{AgentRecord, AuthorityRecord, EnrolmentRecord, SpoolRecord, StoreError, TokenHash};
 
 /// The time after the end of an enrolment token's validity for which its record is kept, in microseconds.
 const KEPT_ENROLMENTS: i64 = 30 * 86_400 * 1_000_000;
@@ -76,6 +76,43 @@ pub(super) async fn revoke(
         .execute(connection)
         .await;
     Ok(done.map_err(failed("revoke an agent"))?.rows_affected())
+}
+
+/// Saves what history has of spools.
+pub(super) async fn save_spools(
+    connection: &mut SqliteConnection,
+    spools: &[&SpoolRecord],
+) -> Result<(), StoreError> {
+    for SpoolRecord { cluster, spool, last, gap } in spools {
+        sqlx::query(
+            "INSERT INTO spools (cluster, spool, last, gap_from, gap_until) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (cluster) DO UPDATE SET spool = excluded.spool, last = excluded.last,
+             gap_from = coalesce(excluded.gap_from, gap_from), gap_until = coalesce(excluded.gap_until, gap_until)",
+        )
+        .bind(saved_form(&cluster.0).into_owned())
+        .bind(spool.cast_signed())
+        .bind(last.cast_signed())
+        .bind(gap.as_ref().map(|gap| micros(gap.start)))
+        .bind(gap.as_ref().map(|gap| micros(gap.end)))
+        .execute(&mut *connection)
+        .await
+        .map_err(failed("save the spool of an agent"))?;
+    }
+    Ok(())
+}
+
+pub(super) async fn spools(connection: &mut SqliteConnection) -> Result<Vec<SpoolRecord>, StoreError> {
+    let rows: Vec<(String, i64, i64, Option<i64>, Option<i64>)> =
+        sqlx::query_as("SELECT cluster, spool, last, gap_from, gap_until FROM spools ORDER BY cluster")
+            .fetch_all(connection)
+            .await
+            .map_err(failed("read the spools of agents"))?;
+    let record = |(cluster, spool, last, from, until): (String, i64, i64, Option<i64>, Option<i64>)| {
+        let gap = from.zip(until).map(|(from, until)| Ok(time(from)?..time(until)?)).transpose()?;
+        let (spool, last) = (spool.cast_unsigned(), last.cast_unsigned());
+        Ok(SpoolRecord { cluster: ClusterId(cluster), spool, last, gap })
+    };
+    rows.into_iter().map(record).collect()
 }
 
 /// Saves an enrolment token, and removes those that have been invalid for 30 days.

@@ -36,7 +36,7 @@ use taffrail_api::operations::OperationRecord;
 use super::{
     AgentRecord, Answer, AuthorityRecord, Batch, ClusterRecord, DroppedHistory, EnrolmentRecord,
     HistoryEntry, HistoryRange, OperationQuery, Page, PageQuery, PairId, PairPages, PairState,
-    SavedOperation, Store, StoreError, StoreHealth, TokenHash, TokenRecord,
+    SavedOperation, SpoolRecord, Store, StoreError, StoreHealth, TokenHash, TokenRecord,
 };
 pub use error::OpenError;
 use error::failed;
@@ -328,6 +328,14 @@ impl Store for SqliteStore {
 
     fn revoke_agents(&self, name: String, at: Timestamp) -> Answer<'_, u64> {
         self.writer.ask(move |reply| Command::RevokeAgents { name, at, reply }).boxed()
+    }
+
+    fn spools(&self) -> Answer<'_, Vec<SpoolRecord>> {
+        async move {
+            let mut reading = self.readers.begin().await.map_err(failed("read the spools of agents"))?;
+            agents::spools(&mut reading).await
+        }
+        .boxed()
     }
 
     fn add_enrolment(&self, token: EnrolmentRecord) -> Answer<'_, ()> {

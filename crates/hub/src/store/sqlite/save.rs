@@ -8,11 +8,12 @@ use sqlx::SqliteConnection;
 use taffrail_api::report::{DeclaredHalf, NotLive, ObservedHalf, Speaker};
 use taffrail_apps::{ClusterId, Problem};
 
+use super::agents;
 use super::codes::{day, delivery_code, json_rows, micros, result_code, status_code, sync_code};
 use super::error::failed;
 use super::texts::{TextIds, encode, saved_form};
 use crate::store::{
-    Batch, ClusterRecord, PairId, PairRecord, PairState, PairTransition, StoreError, SyncRecord,
+    Batch, ClusterRecord, PairId, PairRecord, PairState, PairTransition, SpoolRecord, StoreError, SyncRecord,
 };
 
 /// The greatest number of rows in one statement; more are saved by several.
@@ -72,6 +73,7 @@ pub(super) struct MergedBatches<'b> {
     clusters: BTreeMap<&'b ClusterId, ClusterRecord>,
     transitions: Vec<&'b PairTransition>,
     syncs: Vec<&'b SyncRecord>,
+    spools: Vec<&'b SpoolRecord>,
     recorded: Option<Timestamp>,
 }
 
@@ -79,7 +81,7 @@ impl<'b> MergedBatches<'b> {
     /// Adds the changes of a batch; they replace earlier ones of the same pair or cluster, but no epoch becomes
     /// smaller, unless the cluster was forgotten.
     pub(super) fn add(&mut self, batch: &'b Batch) {
-        let Batch { pairs, gone, clusters, forgotten, transitions, syncs, recorded } = batch;
+        let Batch { pairs, gone, clusters, forgotten, transitions, syncs, spools, recorded } = batch;
         self.pairs.extend(gone.iter().map(|id| (id, None)));
         self.pairs.extend(pairs.iter().map(|pair| (&pair.id, Some(pair))));
         for id in forgotten {
@@ -97,6 +99,7 @@ impl<'b> MergedBatches<'b> {
         }
         self.transitions.extend(transitions);
         self.syncs.extend(syncs);
+        self.spools.extend(spools);
         self.recorded = self.recorded.max(*recorded);
     }
 
@@ -119,6 +122,7 @@ impl<'b> MergedBatches<'b> {
             .map_err(failed("read the range of history"))?;
         let changes = self.changes(&mut texts, &pairs, since.unwrap_or(i64::MIN))?;
         changes.save(connection).await?;
+        agents::save_spools(connection, &self.spools).await?;
         match self.recorded {
             Some(until) => save_recorded(connection, micros(until)).await,
             None => Ok(()),

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 use jiff::Timestamp;
-use taffrail_hub::store::{AgentRecord, Store as _};
+use taffrail_hub::store::{AgentRecord, SpoolRecord, Store as _};
 
 use super::data::DataArguments;
 use super::token::{minute, with_store};
@@ -23,7 +23,9 @@ Examples:
 
 STATE is enrolled; away, if the certificate has expired, which the agent renews when it comes back
 within 90 days; or revoked. SEEN is when the agent last connected, or was last seen connected, to ten
-minutes. VIA is TLS, or a proxy that ends TLS, through which no operations are run.
+minutes. VIA is TLS, or a proxy that ends TLS, through which no operations are run. GAP is the last time
+of which neither the hub nor the agent knows the changes of apps: the agent did not run, or it was away
+for too long.
 
 Exit codes: 0 listed; 2 wrong usage; 3 the store could not be read.")]
 pub(super) struct AgentsArguments {
@@ -51,18 +53,21 @@ pub(super) struct RevokeArguments {
 }
 
 pub(super) fn list(arguments: &AgentsArguments, console: &Console) -> Result<Exit, CommandError> {
-    let agents = with_store(&arguments.data, "list agents", async |store| store.agents().await)?;
-    written(print(&agents, console))?;
+    let (agents, spools) = with_store(&arguments.data, "list agents", async |store| {
+        Ok((store.agents().await?, store.spools().await?))
+    })?;
+    written(print(&agents, &spools, console))?;
     Ok(Exit::Yes)
 }
 
-fn print(agents: &[AgentRecord], console: &Console) -> io::Result<()> {
+fn print(agents: &[AgentRecord], spools: &[SpoolRecord], console: &Console) -> io::Result<()> {
     if agents.is_empty() {
         console.tell(phrase!("No agent has enrolled.\n"));
         return Ok(());
     }
     let mut out = console.people();
-    let header = vec!["CLUSTER", "STATE", "VERSION", "ENROLLED", "SEEN", "CERTIFICATE-UNTIL", "VIA", "UID"];
+    let header =
+        vec!["CLUSTER", "STATE", "VERSION", "ENROLLED", "SEEN", "CERTIFICATE-UNTIL", "VIA", "GAP", "UID"];
     let mut table = Table::new(&mut out, header, screen());
     let now = Timestamp::now();
     for agent in agents {
@@ -73,7 +78,12 @@ fn print(agents: &[AgentRecord], console: &Console) -> io::Result<()> {
         };
         let via = if agent.is_proxied { "proxy" } else { "TLS" };
         let (enrolled, seen, until) = (minute(agent.enrolled), minute(agent.seen), minute(agent.expires));
-        let cells = [&*agent.name, state, &agent.version, &enrolled, &seen, &until, via, &agent.cluster.0];
+        let gap =
+            spools.iter().find(|spool| spool.cluster == agent.cluster).and_then(|spool| spool.gap.clone());
+        let gap =
+            gap.map_or_else(|| "-".to_owned(), |gap| format!("{}/{}", minute(gap.start), minute(gap.end)));
+        let cells =
+            [&*agent.name, state, &agent.version, &enrolled, &seen, &until, via, &gap, &agent.cluster.0];
         table.row(cells.into_iter().map(Cell::new).collect())?;
     }
     table.finish()?;

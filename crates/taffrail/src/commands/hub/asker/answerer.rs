@@ -65,7 +65,7 @@ impl AnswerQuestions for Answerer {
                     let planned = operations::plan(&asker, question, now, deadline).await.map_err(fault)?;
                     parts.send_whole(&written(&planned.with_rights(deadline).await)?).await
                 }
-                QuestionKind::Run => run(&asker, read(&question)?, &parts).await,
+                QuestionKind::Run => run(&asker, read(&question)?, patience, &parts).await,
                 QuestionKind::Trace => {
                     let writes: Vec<UncertainWrite> = read(&question)?;
                     let traces = asker.trace(writes, patience).await;
@@ -117,9 +117,16 @@ async fn logs(
     Ok(())
 }
 
-async fn run(asker: &Asker, request: RunRequest, parts: &AnswerParts) -> Result<(), AnswerFault> {
+async fn run(
+    asker: &Asker,
+    request: RunRequest,
+    patience: Duration,
+    parts: &AnswerParts,
+) -> Result<(), AnswerFault> {
     let digest = request.digest.clone();
-    let OperationRun { answer, work } = asker.prepare(request).await.map_err(fault)?;
+    // Who asked has gone after that time, and takes the run for one that never began.
+    let prepared = tokio::time::timeout(patience, asker.prepare(request)).await;
+    let OperationRun { answer, work } = prepared.map_err(|_| AnswerFault::Late)?.map_err(fault)?;
     if answer.digest != digest {
         let message = "the plan has changed since it was shown, so nothing was sent".to_owned();
         return send_line(parts, &OperationEvent::Refused { message, hint: None }).await;

@@ -179,12 +179,19 @@ pub(super) async fn prepared(
     let answer = agents.plan(&name, request.question.clone(), planned_at, patience).await?;
     let mut told = ToldRun::new(&request, answer.plan.clone());
     let work = move |events: UnboundedSender<OperationEvent>| {
+        let refused = events.clone();
         let take = move |event: OperationEvent| match event {
             // The hub alone tells the end.
             OperationEvent::Done | OperationEvent::Alive => true,
             event => told.admits(&event) && events.send(event).is_ok(),
         };
-        async move { agents.run(&name, &request, take).await }.boxed()
+        async move {
+            if let Err(error) = agents.run(&name, &request, take).await {
+                // Nobody may follow the run any more.
+                let _ = refused.send(OperationEvent::Refused { message: error.to_string(), hint: None });
+            }
+        }
+        .boxed()
     };
     Ok(OperationRun { answer, work: Box::new(work) })
 }
