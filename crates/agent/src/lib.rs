@@ -9,6 +9,7 @@
 //! * `connect` opens a connection to a hub, through a proxy and by TLS, and decides which hub is trusted.
 //! * `answers` has questions of the hub answered from the cluster.
 //! * `link` keeps a stream open: it enrols, proves the identity, passes messages on, and dials again.
+//! * `metrics` serves the metrics of the agent, of its cluster and its apps.
 //! * `spool` keeps the transitions of apps while the hub may not hear of them.
 //!
 //! The protocol is that of `crates/api/proto/taffrail/agent/v1/agent.proto`.
@@ -26,6 +27,7 @@ mod error;
 mod generated;
 mod identity;
 mod link;
+mod metrics;
 mod private_files;
 mod spool;
 
@@ -33,5 +35,6 @@ pub use answers::{AnswerParts, AnswerQuestions, Answering, AskedQuestion};
 pub use connect::{HubAddress, HubTrust};
 pub use error::AgentError;
 pub use identity::{Identity, IdentityFile, IdentitySecret, KeepError, KeepIdentity};
-pub use link::{Agent, AgentEvent, AgentPauses, AgentSettings};
+pub use link::{Agent, AgentEvent, AgentPauses, AgentSettings, AgentState};
+pub use metrics::{agent_metrics, serve_metrics};
 pub use spool::{Spool, SpoolCounts, SpoolError};

@@ -13,7 +13,7 @@ use taffrail_api::agent_protocol::{
 use taffrail_api::report::{Content, SourceMessage, SourceReply};
 use taffrail_apps::ClusterId;
 use taffrail_cluster::{EnvironmentProxies, chain};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tonic::body::Body;
 use tonic::client::GrpcService;
@@ -143,6 +143,17 @@ pub enum AgentEvent {
     },
 }
 
+/// The state of an agent, for metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AgentState {
+    /// True while the agent is connected.
+    pub is_connected: bool,
+    /// The number of sessions that the hub welcomed.
+    pub sessions: u64,
+    /// The time at which the certificate expires; `None` before the agent enrolled.
+    pub expires: Option<Timestamp>,
+}
+
 /// An agent that has enrolled.
 pub struct Agent {
     link: Link,
@@ -186,6 +197,7 @@ impl Agent {
             yields: false,
             hides_certificate: false,
             epoch: None,
+            state: watch::Sender::default(),
             settings,
         };
         // A token that is given beside an identity is for one that the hub does not accept any more.
@@ -210,6 +222,11 @@ impl Agent {
             }
         }
         Ok(Agent { link, waits })
+    }
+
+    /// Returns a receiver of the state of the agent.
+    pub fn state(&self) -> watch::Receiver<AgentState> {
+        self.link.state.subscribe()
     }
 
     /// Returns the name under which the hub lists the cluster.
@@ -239,6 +256,7 @@ impl Agent {
                 ended = link.session(&mut messages, &replies, &answers, &mut tell, shows_certificate) => ended,
                 () = replies.closed() => return Err(AgentError::Ended),
             };
+            link.state.send_modify(|state| state.is_connected = false);
             if let Some(reason) = link.settings.spool.take_failure() {
                 tell(AgentEvent::NotSpooled { reason });
             }
@@ -352,6 +370,7 @@ struct Link {
     hides_certificate: bool,
     /// The epoch of the stream that the hub accepted last and the reporter still uses.
     epoch: Option<u64>,
+    state: watch::Sender<AgentState>,
 }
 
 impl Link {
@@ -431,6 +450,7 @@ impl Link {
             new.expires = issued.checked_add(jiff::SignedDuration::from_hours(24)).ok();
             new.certificate = certificate;
         }
+        self.state.send_modify(|state| state.expires = new.expires);
         if new != self.identity || self.is_unsaved {
             self.identity = new;
             self.is_unsaved = true;
@@ -482,6 +502,9 @@ impl Link {
             });
         }
         tell(AgentEvent::Connected { name, is_proxied });
+        self.state.send_modify(|state| {
+            (state.is_connected, state.sessions) = (true, state.sessions + 1);
+        });
         // What was made for an earlier session is old.
         while messages.try_recv().is_ok() {}
         let renewal = renewal(self.identity.expires, answers);

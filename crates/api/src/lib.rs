@@ -20,6 +20,7 @@ pub mod filter;
 pub mod hub;
 mod images;
 pub mod logs;
+pub mod metrics_text;
 mod object_actions;
 mod object_row;
 pub mod operations;

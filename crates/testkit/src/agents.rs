@@ -67,13 +67,18 @@ impl AgentsHub {
         Ok(AgentsHub { taffrail, child, url, more, folder })
     }
 
-    /// Ends the hub without notice, and starts it again at its address.
+    /// Ends the hub without notice.
+    pub fn stop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Ends the hub without notice, if it runs, and starts it again at its address.
     ///
     /// # Errors
     /// If it does not start again.
     pub fn restart(&mut self) -> Result<()> {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.stop();
         let port = self.url.rsplit(':').next().unwrap_or_default();
         let listen = format!("127.0.0.1:{port}");
         let (child, url) = serve(&self.taffrail, self.folder.path(), &listen, &self.more)?;

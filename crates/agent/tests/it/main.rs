@@ -5,6 +5,7 @@
 mod enrolment;
 mod faults;
 mod hub;
+mod metrics;
 mod proxies;
 mod questions;
 mod reporting;

@@ -282,6 +282,28 @@ async fn a_full_spool_marks_a_gap() {
 }
 
 #[tokio::test]
+async fn history_ends_in_the_present_state_though_the_spool_lacks_the_way_there() {
+    let mut it = Fixture::start(in_memory).await;
+    it.cut().await;
+    it.wait(20);
+    it.note("web", Status::Failed);
+    // The recovery was not noted, and the hub has seen no change.
+    it.resume(Status::Current).await;
+    drained(&it.spool).await;
+    assert_eq!(it.history("web").await, ["  0 gone to Current", " 15 Current to Failed"]);
+    it.hub.wait(20);
+    it.agent.report(Content::Heartbeat).await;
+    it.hub.wait(20);
+    let settled = [" 15 Current to Failed", " 60 Failed to Current"];
+    let settling = async {
+        while it.history("web").await.get(1..) != Some(&settled.map(str::to_owned)[..]) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(LONG, settling).await.expect("history has another state");
+}
+
+#[tokio::test]
 async fn a_restart_without_a_folder_is_a_gap() {
     let mut it = Fixture::start(in_memory).await;
     drained(&it.spool).await;

@@ -29,6 +29,7 @@ mod mark;
 mod received;
 mod stream;
 mod streams;
+mod summary;
 mod transition;
 
 use std::time::Duration;
@@ -51,6 +52,7 @@ pub use mark::{HalfChange, HalfMark};
 pub use received::Guards;
 pub use received::{Consequences, KeptHalf, MAX_APPS, MAX_BYTES, Received, ReportError, ToldSyncs, Vitals};
 pub use streams::ReportStreams;
+pub use summary::ClusterSummary;
 pub use transition::{AppTransition, HalfThen, Noted};
 
 use crate::{AppName, ErrorRow};

@@ -12,6 +12,7 @@ use crate::report::{
 };
 use taffrail_apps::{ClusterId, FreshnessState};
 
+use super::summary::{self, ClusterSummary};
 use super::transition::{HalfNotes, Noted};
 
 /// The time without another report after which a heartbeat is sent about a cluster.
@@ -179,6 +180,29 @@ impl Stream {
     pub(super) fn take_noted(&mut self) -> Option<Noted> {
         let is_read = self.is_read;
         self.notes.as_mut().and_then(|notes| notes.take(is_read))
+    }
+
+    /// Returns the state of the cluster at the moment `now`; `None` before its facts are set.
+    pub(super) fn summary(&self, now: Duration) -> Option<ClusterSummary> {
+        let (facts, _) = &self.facts.as_ref()?.now;
+        let heard = self.heard.map(|heard| now.saturating_sub(heard));
+        let freshness = summary::freshness(heard, facts.not_live);
+        let body = |id: &HalfId| self.halves.get(id).and_then(|held| held.now.as_ref()).map(|(body, _)| body);
+        let (mut apps, mut problems) = (Vec::new(), 0);
+        for (id, held) in &self.halves {
+            let Some((HalfBody::Declared(declared), _)) = &held.now else { continue };
+            if declared.target != self.cluster {
+                continue;
+            }
+            let observed = match body(&other_half(id)) {
+                Some(HalfBody::Observed(observed)) => Some(&**observed),
+                _ => None,
+            };
+            let (status, has_problem) = summary::present(declared, observed, freshness);
+            apps.push((declared.key.clone(), status));
+            problems += usize::from(has_problem);
+        }
+        Some(ClusterSummary { name: facts.name.clone(), freshness, apps, problems })
     }
 
     /// Sets if the cluster was read in this run. While false, only facts and heartbeats are sent, no halves.

@@ -9,6 +9,7 @@ use crate::report::{ClusterReport, HalfBody, HalfId, SourceMessage, SourceReply}
 use taffrail_apps::ClusterId;
 
 use super::stream::Stream;
+use super::summary::ClusterSummary;
 use super::transition::Noted;
 
 /// The streams of reports of one source.
@@ -48,6 +49,11 @@ impl ReportStreams {
     /// Iterates over the clusters that are reported.
     pub fn clusters(&self) -> impl Iterator<Item = &ClusterId> {
         self.streams.keys()
+    }
+
+    /// Returns the states of all clusters that are reported at the moment `now`.
+    pub fn summaries(&self, now: Duration) -> Vec<ClusterSummary> {
+        self.streams.values().filter_map(|stream| stream.summary(now)).collect()
     }
 
     /// Returns true if the cluster is reported.

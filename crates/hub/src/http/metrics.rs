@@ -1,31 +1,15 @@
 //! `/metrics`: the fleet in the text format of Prometheus.
-//!
-//! An app in a cluster has a series of its own only while it is not Ready; the others are counted by app and by
-//! cluster. So a fleet of 10,000 clusters with 100 apps, 2 % of them not Ready, has about 41,000 series instead of
-//! 6,000,000.
 
 use std::collections::{BTreeMap, HashSet};
-use std::fmt::Display;
 
 use rustc_hash::FxHashMap;
+use taffrail_api::metrics_text::{ClusterMetrics, MetricsText};
 use taffrail_apps::FreshnessState;
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
 use crate::index::{AppFilter, FleetIndex, FleetView, JournalCounts};
 use crate::store::StoreHealth;
-
-/// The greatest number of apps (in all clusters) for which the numbers by status are written, the first by key; the
-/// others are only counted as omitted.
-const MAX_APPS: usize = 2_000;
-
-/// The greatest number of pairs of app and cluster that have a series of their own because they are not Current; the
-/// worst come first, and the others are only counted as omitted.
-const MAX_UNWELL: usize = 20_000;
-
-/// The greatest number of clusters with series of their own, those that the hub learned of first; the others are only
-/// counted as omitted.
-const MAX_CLUSTERS: usize = 20_000;
 
 /// Returns all metrics in the text format of Prometheus; without those of the store if `store` is `None`.
 pub(super) fn write(
@@ -69,7 +53,7 @@ pub(super) fn write(
     if let Some(store) = store {
         saving(index, store, &mut text);
     }
-    text.0
+    text.into_text()
 }
 
 fn saving(index: &FleetIndex, store: &StoreHealth, text: &mut MetricsText) {
@@ -116,56 +100,25 @@ fn apps(view: &FleetView, names: &BTreeMap<usize, String>, text: &mut MetricsTex
     let table = &view.fleet().names;
     let units: BTreeMap<&str, Counts> =
         of_name.into_iter().map(|(name, counts)| (table.text(name), counts)).collect();
-    let family = "taffrail_app_units";
-    text.family(family, "gauge", "Clusters that have the app, by its present status there.");
-    for (key, counts) in units.iter().take(MAX_APPS) {
-        for status in Status::ALL {
-            text.sample(family, &[("app", key), ("state", &status.as_str())], counts.get(status));
-        }
-    }
-    let mut omitted = vec![(family, units.len().saturating_sub(MAX_APPS))];
-    unwell.sort_unstable();
-    let mut told: HashSet<(&str, usize)> = HashSet::new();
-    unwell.retain(|(_, key, place)| told.insert((key, *place)));
-    let family = "taffrail_app_state";
-    let about = "Present status of an app in a cluster where it is not Current: 0 Failed, 1 NotFound, 2 Unknown, 3 Terminating, 4 InProgress.";
-    text.family(family, "gauge", about);
-    for (status, key, place) in unwell.iter().take(MAX_UNWELL) {
-        let cluster = names.get(place).map_or("", String::as_str);
-        text.sample(family, &[("app", key), ("cluster", &cluster)], *status as u8);
-    }
-    omitted.push((family, unwell.len().saturating_sub(MAX_UNWELL)));
-    omitted.push(("taffrail_cluster_freshness", view.fleet().all().count().saturating_sub(MAX_CLUSTERS)));
-    let family = "taffrail_hub_series_omitted";
-    text.family(family, "gauge", "Apps or clusters that a metric leaves out, because there are too many.");
-    for (metric, count) in omitted {
-        text.sample(family, &[("metric", &metric)], count);
-    }
+    let unwell = unwell.into_iter().map(|(status, key, place)| (status, key, name(names, place)));
+    text.apps(&units, unwell.collect(), view.fleet().all().count());
 }
 
 fn clusters(view: &FleetView, names: &BTreeMap<usize, String>, text: &mut MetricsText) {
-    let shown = || view.fleet().all().take(MAX_CLUSTERS);
-    let name = |place: usize| names.get(&place).map_or("", String::as_str);
-    let family = "taffrail_cluster_freshness";
-    text.family(family, "gauge", "Freshness of a cluster: 0 live, 1 stale, 2 lost.");
-    for (place, cluster) in shown() {
+    let shown = view.fleet().all().map(|(place, cluster)| {
         let source = view.speaker(cluster);
-        let state = source.map_or(FreshnessState::Lost, |source| view.freshness(source).state);
-        text.sample(family, &[("cluster", &name(place))], state as u8);
-    }
-    let family = "taffrail_cluster_apps";
-    let about =
-        "Apps whose objects a cluster holds, and those that it declares for one that the hub does not know.";
-    text.family(family, "gauge", about);
-    for (place, cluster) in shown() {
-        text.sample(family, &[("cluster", &name(place))], cluster.pairs.pairs.len());
-    }
-    let family = "taffrail_cluster_problems";
-    text.family(family, "gauge", "Apps of a cluster with a problem that is more than a notice.");
-    for (place, _) in shown() {
-        let problems = view.cluster_status(place).map_or(0, |it| it.1);
-        text.sample(family, &[("cluster", &name(place))], problems);
-    }
+        ClusterMetrics {
+            name: name(names, place),
+            freshness: source.map_or(FreshnessState::Lost, |source| view.freshness(source).state),
+            apps: cluster.pairs.pairs.len(),
+            problems: view.cluster_status(place).map_or(0, |it| it.1),
+        }
+    });
+    text.clusters(&shown.collect::<Vec<_>>());
+}
+
+fn name(names: &BTreeMap<usize, String>, place: usize) -> &str {
+    names.get(&place).map_or("", String::as_str)
 }
 
 /// Returns a unique label for each cluster, by its place: its name, with its identity where a cluster of a lesser place
@@ -181,30 +134,4 @@ fn names(view: &FleetView) -> BTreeMap<usize, String> {
         names.insert(place, name);
     }
     names
-}
-
-/// Text in the format of Prometheus, version 0.0.4.
-#[derive(Default)]
-struct MetricsText(String);
-
-impl MetricsText {
-    fn family(&mut self, name: &str, kind: &str, about: &str) {
-        self.0.push_str(&format!("# HELP {name} {about}\n# TYPE {name} {kind}\n"));
-    }
-
-    fn sample(&mut self, name: &str, labels: &[(&str, &dyn Display)], value: impl Display) {
-        self.0.push_str(name);
-        for (at, (label, text)) in labels.iter().enumerate() {
-            self.0.push(if at == 0 { '{' } else { ',' });
-            let text = text.to_string().replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-            self.0.push_str(&format!("{label}=\"{text}\""));
-        }
-        let end = if labels.is_empty() { "" } else { "}" };
-        self.0.push_str(&format!("{end} {value}\n"));
-    }
-
-    fn one(&mut self, name: &str, kind: &str, about: &str, value: impl Display) {
-        self.family(name, kind, about);
-        self.sample(name, &[], value);
-    }
 }

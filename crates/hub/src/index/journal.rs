@@ -41,6 +41,9 @@ const MAX_GONE: usize = 100_000;
 /// The least interval at which the time of a cluster's last sign of life is saved.
 pub(super) const HEARD: Duration = Duration::from_secs(60);
 
+/// The least interval at which pairs with late transitions are looked through.
+const UNSETTLED: Duration = Duration::from_secs(5);
+
 /// The least interval at which the times of the last signs of life of several clusters are saved together: a few at a
 /// time would write as many pages as all of them.
 const HEARD_TOGETHER: Duration = Duration::from_secs(15);
@@ -84,6 +87,8 @@ struct UnsavedChanges {
     /// The state of each pair after its last transition in `late`, with the moment at which it came, until the next
     /// transition of the pair.
     late_states: HashMap<PairId, (Duration, Option<PairState>)>,
+    /// The moment at which they were looked through last.
+    late_looked: Duration,
     /// The moment of the last publication; `None` before the first one.
     published: Option<HubTime>,
     /// The number of changes in the portion that is being saved.
@@ -382,18 +387,18 @@ impl Journal {
         true
     }
 
-    /// Returns the pairs whose state after their last late transition came before the moment `until`, and has been followed
-    /// by no transition.
-    pub(crate) fn unsettled(&self, until: Duration) -> Vec<PairId> {
-        let pending = self.pending();
-        let old = pending.late_states.iter().filter(|(_, (at, _))| *at < until);
-        old.map(|(pair, _)| pair.clone()).collect()
-    }
-
-    /// Forgets the pairs whose last late transition came before the moment `until`.
-    pub(crate) fn forget_unsettled(&self, until: Duration) {
+    /// Returns the pairs whose last late transition came longer than `settled` before the moment `at`, and was followed by
+    /// no transition; forgets those for which that is longer than `forgotten`. Looks through them every
+    /// [`UNSETTLED`] at most, and returns none in between.
+    pub(crate) fn unsettled(&self, at: Duration, settled: Duration, forgotten: Duration) -> Vec<PairId> {
         let mut pending = self.pending();
-        pending.late_states.retain(|_, (at, _)| *at >= until);
+        if pending.late_states.is_empty() || at.saturating_sub(pending.late_looked) < UNSETTLED {
+            return Vec::new();
+        }
+        pending.late_looked = at;
+        pending.late_states.retain(|_, (came, _)| at.saturating_sub(*came) <= forgotten);
+        let old = pending.late_states.iter().filter(|(_, (came, _))| at.saturating_sub(*came) > settled);
+        old.map(|(pair, _)| pair.clone()).collect()
     }
 
     /// Adds the transition of a pair that had a late one to the state that it has at the time `at`, if that is another one.

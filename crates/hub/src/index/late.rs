@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_api::hub::PairState;
-use taffrail_api::report::{AppId, AppTransition, DeclaredHalf, HalfThen, ObservedHalf};
+use taffrail_api::report::{AppId, AppTransition, DeclaredHalf, HalfThen, MAX_APPS, ObservedHalf};
 use taffrail_apps::ClusterId;
 
 use super::journal::{Journal, time_of};
@@ -96,7 +96,8 @@ impl LateEntries {
             LateEntry::Gap(_) => None,
         });
         for app in apps.cloned().collect::<Vec<_>>() {
-            if !self.apps.contains_key(&app) {
+            // More than a cluster may have is no cluster's.
+            if !self.apps.contains_key(&app) && self.apps.len() < 2 * MAX_APPS {
                 let late = self.begin(index, store, &app).await?;
                 self.apps.insert(app, late);
             }
@@ -294,7 +295,7 @@ impl FleetIndex {
 /// Adds the transitions of pairs whose state after their last late transition is not that in `view`, though no report
 /// changed it since: the spool had a gap, or the agent noted what it never reported.
 pub(super) fn settle(journal: &Journal, view: &FleetView, moment: HubTime) {
-    for pair in journal.unsettled(moment.at.saturating_sub(SETTLED)) {
+    for pair in journal.unsettled(moment.at, SETTLED, FORGOTTEN) {
         let shown = saving::shown(view, &pair).map(|(_, _, pair, state)| (pair, state));
         match shown {
             // It is known once its cluster is heard again.
@@ -302,5 +303,4 @@ pub(super) fn settle(journal: &Journal, view: &FleetView, moment: HubTime) {
             shown => journal.settle(&pair, shown, moment.now),
         }
     }
-    journal.forget_unsettled(moment.at.saturating_sub(FORGOTTEN));
 }

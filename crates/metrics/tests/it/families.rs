@@ -1,6 +1,12 @@
 //! Rows and unobserved parts of each family, as the table in `docs/metrics.md` has them.
 
+use std::collections::BTreeMap;
+
 use snapbox::{assert_data_eq, str};
+use taffrail_api::metrics_text::{ClusterMetrics, MetricsText};
+use taffrail_apps::FreshnessState;
+use taffrail_status::Status;
+use taffrail_status::rollup::Counts;
 
 use crate::stage::Stage;
 
@@ -159,6 +165,32 @@ us flux-kustomization flux-system/shop: Ready, Unknown ? - - Objects Sync Revisi
     // An app is gone from a cluster, and nothing says from which.
     stage.scrapes(&hub("", 4, 0), 5).await;
     assert!(!stage.is_any_green(), "{}", stage.table());
+}
+
+/// Returns what an agent of the cluster `us` serves if its app `shop` has this status.
+fn agent(status: Status) -> String {
+    let mut text = MetricsText::default();
+    let key = "flux-kustomization/flux-system/shop";
+    let mut counts = Counts::default();
+    counts.add(status);
+    let unwell = (status != Status::Current).then_some((status, key, "us"));
+    text.apps(&BTreeMap::from([(key, counts)]), unwell.into_iter().collect(), 1);
+    let problems = usize::from(status != Status::Current);
+    text.clusters(&[ClusterMetrics { name: "us", freshness: FreshnessState::Live, apps: 1, problems }]);
+    text.into_text()
+}
+
+#[tokio::test]
+async fn an_agent_tells_what_a_hub_tells() {
+    let mut stage = Stage::new().await;
+    check(&mut stage, &agent(Status::InProgress), str![[r#"
+us flux-kustomization flux-system/shop: InProgress, Unknown ? - [taffrail_app_state: value 4 (InProgress)] - Objects Sync Revisions Applied Suspended Source Message
+
+"#]]).await;
+    check(&mut stage, &agent(Status::Current), str![[r#"
+us flux-kustomization flux-system/shop: Ready, Unknown ? - - Objects Sync Revisions Applied Suspended Source Message
+
+"#]]).await;
 }
 
 #[tokio::test]

@@ -17,13 +17,13 @@ mod inquiries;
 mod telling;
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use inquiries::Inquiries;
 pub use inquiries::Inquiry;
 use jiff::Timestamp;
-use taffrail_api::report::{Noted, ReportStreams, SourceMessage, SourceReply};
+use taffrail_api::report::{ClusterSummary, Noted, ReportStreams, SourceMessage, SourceReply};
 use taffrail_apps::ClusterId;
 use taffrail_cluster::{BootClock, Moment};
 use telling::{FleetTeller, ReadProgress};
@@ -46,9 +46,25 @@ pub struct Reporter {
     replies: mpsc::Receiver<SourceReply>,
 }
 
+/// The clusters of a reporter, whose present state can be asked for at any time.
+#[derive(Debug, Clone)]
+pub struct Reported {
+    streams: Arc<Mutex<ReportStreams>>,
+    clock: BootClock,
+    begun: Moment,
+}
+
+impl Reported {
+    /// Returns the states of all clusters.
+    pub fn clusters(&self) -> Vec<ClusterSummary> {
+        let now = self.clock.now().since(self.begun);
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner).summaries(now)
+    }
+}
+
 /// The state that both loops of a reporter share.
 struct Shared {
-    streams: Mutex<ReportStreams>,
+    streams: Arc<Mutex<ReportStreams>>,
     /// Notified when there may be a message to send.
     news: Notify,
     clock: BootClock,
@@ -73,7 +89,7 @@ impl Reporter {
         watcher.leave_unread();
         let clock = watcher.clock().clone();
         let begun = clock.now();
-        let shared = Shared { streams: Mutex::default(), news: Notify::new(), clock, begun, note: None };
+        let shared = Shared { streams: Arc::default(), news: Notify::new(), clock, begun, note: None };
         let (teller, inquiries) = (FleetTeller::default(), Inquiries::default());
         Reporter { watcher, teller, shared, inquiries, found: None, messages, replies }
     }
@@ -82,6 +98,12 @@ impl Reporter {
     #[must_use]
     pub fn finding(self, found: FoundClusters) -> Reporter {
         Reporter { found: Some(found), ..self }
+    }
+
+    /// Returns what tells the present state of the clusters, also while the reporter runs.
+    pub fn reported(&self) -> Reported {
+        let Shared { streams, clock, begun, .. } = &self.shared;
+        Reported { streams: Arc::clone(streams), clock: clock.clone(), begun: *begun }
     }
 
     /// Has `note` take the transitions of apps as they happen, whether the hub takes reports or not.

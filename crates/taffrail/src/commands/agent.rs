@@ -5,6 +5,7 @@ mod manifest;
 use std::collections::HashMap;
 use std::fs;
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueHint};
 use taffrail_agent::{
     Agent, AgentError, AgentEvent, AgentPauses, AgentSettings, HubAddress, HubTrust, Identity, IdentityFile,
-    IdentitySecret, KeepIdentity, Spool,
+    IdentitySecret, KeepIdentity, Spool, agent_metrics, serve_metrics,
 };
 use taffrail_api::agent_protocol::EnrolmentToken;
 use taffrail_api::question::FleetProblem;
@@ -23,6 +24,7 @@ use taffrail_observe::{
     environment_proxies,
 };
 use taffrail_status::assess::Budgets;
+use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use manifest::ManifestArguments;
@@ -119,6 +121,11 @@ pub(crate) struct AgentArguments {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     spool_dir: Option<PathBuf>,
 
+    /// Serve metrics of the agent, of its cluster and its apps at this address by plain HTTP, such as 127.0.0.1:9655, to
+    /// everyone who can reach it: GET /metrics, and GET /healthz [default: none]
+    #[arg(long, value_name = "IP:PORT")]
+    metrics_listen: Option<SocketAddr>,
+
     #[command(flatten)]
     clusters: ClusterArguments,
 }
@@ -195,6 +202,7 @@ async fn follow_and_report(
         None => identify(&member, console).await?,
     };
     let token = read_token(arguments.token_file.as_deref(), !has_enrolled)?;
+    let listener = arguments.metrics_listener(console).await?;
     let clock = BootClock::default();
     let spool = arguments.spool(ClusterId(cluster.clone()), &clock, console)?;
     let settings = AgentSettings {
@@ -223,7 +231,16 @@ async fn follow_and_report(
     let (outbox, messages) = mpsc::channel(WAITING);
     let (replies, inbox) = mpsc::channel(WAITING);
     let reporter = Reporter::new(FleetWatcher::start(request).await, outbox, inbox).knowing(known);
-    let reporter = reporter.noting(move |cluster, noted| spool.note(cluster, noted));
+    let noting = Arc::clone(&spool);
+    let reporter = reporter.noting(move |cluster, noted| noting.note(cluster, noted));
+    let (reported, state) = (reporter.reported(), agent.state());
+    let metrics = move || agent_metrics(&reported.clusters(), &state.borrow(), &spool.counts());
+    let serving = async move {
+        match listener {
+            Some(listener) => serve_metrics(listener, metrics).await,
+            None => std::future::pending().await,
+        }
+    };
     #[cfg(feature = "hub")]
     let (answerer, reporter) = {
         let (asker, inquiries) = asking;
@@ -234,6 +251,7 @@ async fn follow_and_report(
     let ended = tokio::select! {
         ended = agent.run(messages, replies, answerer, |event| tell(console, &event)) => ended,
         () = reporter.run() => Err(AgentError::Ended),
+        never = serving => match never {},
     };
     match ended {
         Ok(never) => match never {},
@@ -333,6 +351,19 @@ impl AgentArguments {
             error.hint("name a folder for the agent's key with --data DIR")
         })?;
         Ok(Arc::new(IdentityFile::in_folder(&folder)))
+    }
+
+    /// Begins to listen for readers of metrics, if the user wants that.
+    async fn metrics_listener(&self, console: &Console) -> Result<Option<TcpListener>, CommandError> {
+        let Some(address) = self.metrics_listen else { return Ok(None) };
+        let cannot = |error: io::Error| {
+            CommandError::usage(format_args!("cannot listen at {address} for readers of metrics"))
+                .with_source(&error)
+        };
+        let listener = TcpListener::bind(address).await.map_err(cannot)?;
+        let bound = listener.local_addr().map_err(cannot)?;
+        console.tell(phrase!("Metrics: http://{}/metrics\n", printable(&bound.to_string())));
+        Ok(Some(listener))
     }
 
     /// Opens the spool of an agent of `cluster`.

@@ -1,7 +1,9 @@
 //! Agents that report simulated clusters to a hub that does not know how to reach them.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::process::{Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use snapbox::str;
@@ -227,13 +229,61 @@ fn without_times(json: &str) -> Value {
     value
 }
 
+/// Returns the metrics of an agent that told this line.
+fn scraped(line: &str) -> String {
+    let address = line.trim_start_matches("Metrics: http://").trim_end_matches("/metrics");
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn history_tells_what_happened_while_the_hub_was_away() {
+    let served = watch::served();
+    let mut hub = Hub::start();
+    let cluster = &served.clusters[0];
+    let token = hub.token("agent-token", &[]);
+    let more = ["--token-file", &token, "--name", "eu-1", "--metrics-listen", "127.0.0.1:0"];
+    let mut agent = hub.agent(&served, cluster.name(), "a", &more);
+    let metrics = agent.until("Metrics: http://");
+    hub.ask_until(&["get", "apps"], |answer| answer.stdout.contains(" Ready "));
+    hub.0.stop();
+    agent.until("Not connected; the agent tries again in ");
+    let state = |status: u8| format!("taffrail_app_state{{app=\"shop\",cluster=\"eu-1\"}} {status}\n");
+    for (available, is_told) in [(1, true), (2, false)] {
+        cluster.apply(watch::app(1, available)).unwrap();
+        let begun = Instant::now();
+        while scraped(&metrics).contains(&state(4)) != is_told {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{}", scraped(&metrics));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+    hub.0.restart().unwrap();
+    let told = |answer: &Answer| -> Vec<(Value, Value)> {
+        let list: Value = serde_json::from_str(&answer.stdout).unwrap_or_default();
+        let entries = list["items"][0]["items"].as_array().cloned().unwrap_or_default();
+        let states = entries.iter().map(|it| (it["before"]["health"].clone(), it["after"]["health"].clone()));
+        states.filter(|(before, after)| before != after && !before.is_null()).collect()
+    };
+    // The latest first.
+    let expected = [(json!("InProgress"), json!("Current")), (json!("Current"), json!("InProgress"))];
+    let history = ["history", "shop", "-o", "json"];
+    let answer = hub.ask_until(&history, |answer| told(answer).len() >= expected.len());
+    assert_eq!(told(&answer), expected, "{}", answer.stdout);
+}
+
 #[test]
 fn an_agent_goes_on_after_its_hub_restarts_and_is_listed_and_revoked() {
     let served = watch::served();
     let mut hub = Hub::start();
     let name = served.clusters[0].name().to_owned();
     let token = hub.token("agent-token", &[]);
-    let mut agent = hub.agent(&served, &name, "a", &["--token-file", &token, "--name", "eu-1"]);
+    let (listen, spool) = (["--metrics-listen", "127.0.0.1:0"], hub.0.path("spool"));
+    let more = ["--token-file", &token, "--name", "eu-1", "--spool-dir", &spool, listen[0], listen[1]];
+    let mut agent = hub.agent(&served, &name, "a", &more);
+    let metrics = agent.until("Metrics: http://");
     agent.until("Connected: the agent reports cluster 'eu-1'.");
     let is_live = |answer: &Answer| {
         answer.code == 0 && answer.stdout.contains("eu-1") && !answer.stdout.contains("Unknown")
@@ -243,6 +293,13 @@ fn an_agent_goes_on_after_its_hub_restarts_and_is_listed_and_revoked() {
     agent.until("Not connected; the agent tries again in ");
     agent.until("Connected: the agent reports cluster 'eu-1'.");
     hub.ask_until(&["get", "clusters"], is_live);
+
+    // Its own metrics have what the hub shows.
+    let answer = scraped(&metrics);
+    for series in ["taffrail_cluster_freshness{cluster=\"eu-1\"} 0\n", "taffrail_agent_connected 1\n"] {
+        assert!(answer.contains(series), "{answer}");
+    }
+    assert!(answer.contains("state=\"Current\"} 1\n"), "{answer}");
 
     let listed = hub.manage(&["agents"]);
     snapbox::assert_data_eq!(
