@@ -11,11 +11,12 @@ use futures::future::{BoxFuture, ready};
 use serde::{Deserialize, Serialize};
 use taffrail_agent::{
     Agent, AgentError, AgentEvent, AgentPauses, AgentSettings, HubAddress, HubTrust, Identity, KeepError,
-    KeepIdentity,
+    KeepIdentity, Spool,
 };
 use taffrail_api::agent_protocol::KeyHash;
 use taffrail_api::report::{SourceMessage, SourceReply};
-use taffrail_cluster::EnvironmentProxies;
+use taffrail_apps::ClusterId;
+use taffrail_cluster::{BootClock, EnvironmentProxies};
 use tokio::sync::mpsc;
 
 use crate::model::{cluster_id, cluster_name};
@@ -101,6 +102,7 @@ async fn run(
         proxies: EnvironmentProxies::default(),
         keeper,
         token: None,
+        spool: Arc::new(Spool::in_memory(ClusterId(cluster.clone()), BootClock::default())),
         cluster,
         name: name.clone(),
         version: VERSION.to_owned(),
