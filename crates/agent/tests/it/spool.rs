@@ -291,16 +291,20 @@ async fn history_ends_in_the_present_state_though_the_spool_lacks_the_way_there(
     it.resume(Status::Current).await;
     drained(&it.spool).await;
     assert_eq!(it.history("web").await, ["  0 gone to Current", " 15 Current to Failed"]);
-    it.hub.wait(20);
+    let other = halves_with("uid-1", "db", Status::Current);
+    it.agent.report(Content::Changes { changed: other, gone: Vec::new() }).await;
+    it.hub.until(|view| view.fleet().pairs() == 2).await;
+    it.hub.wait(16);
     it.agent.report(Content::Heartbeat).await;
-    it.hub.wait(20);
-    let settled = [" 15 Current to Failed", " 60 Failed to Current"];
+    it.hub.wait(16);
+    let settled = [" 15 Current to Failed", " 45 Failed to Current"];
     let settling = async {
         while it.history("web").await.get(1..) != Some(&settled.map(str::to_owned)[..]) {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(LONG, settling).await.expect("history has another state");
+    let is_settled = tokio::time::timeout(LONG / 4, settling).await.is_ok();
+    assert!(is_settled, "{:?}", it.history("web").await);
 }
 
 #[tokio::test]
