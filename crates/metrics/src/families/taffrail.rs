@@ -40,11 +40,21 @@ struct Units {
     at: Option<(f64, f64)>,
 }
 
-/// The clusters in which one app is not well, with its statuses there.
+/// The clusters in which one app is not well, with its statuses there, and the times of the samples.
 #[derive(Debug, Default)]
 struct Listed {
     clusters: BTreeSet<Box<str>>,
     counts: HashMap<Status, f64>,
+    times: Vec<f64>,
+}
+
+/// The facts beside counts that one scrape of a hub tells.
+#[derive(Debug, Default)]
+struct Scrape {
+    /// The time at which it told that it omits no app; `None` if it did not.
+    is_whole: Option<f64>,
+    /// The clusters that are live, with the times of the samples.
+    live: HashMap<Box<str>, f64>,
 }
 
 pub(super) fn selectors() -> Vec<Selector> {
@@ -68,20 +78,28 @@ pub(super) fn tell(samples: &[Option<Samples>], telling: &mut Telling<'_>) {
         let of_key = listed.entry((target, key.into())).or_default();
         of_key.clusters.insert(place.0.clone());
         *of_key.counts.entry(status).or_default() += 1.0;
+        of_key.times.push(sample.at);
         add(sample.at, sample.series.target(&telling.config.cluster_label), place, key, status, telling);
     }
+    let mut scrapes: HashMap<Target, Scrape> = HashMap::new();
     for sample in of(2) {
         // A cluster that the hub does not reach gives no sign of life.
         if telling.is_number(sample)
             && sample.series.value == 0.0
             && let Some(cluster) = telling.checked_cluster(sample.series.own("cluster"))
         {
-            let newest = telling.clusters.entry(cluster).or_insert(sample.at);
+            let newest = telling.clusters.entry(cluster.clone()).or_insert(sample.at);
             *newest = newest.max(sample.at);
+            let scrape = scrapes.entry(sample.series.target(&telling.config.cluster_label)).or_default();
+            scrape.live.insert(cluster, sample.at);
         }
     }
+    for sample in of(3).iter().filter(|it| it.series.label("metric") == APP_STATE && it.series.value == 0.0) {
+        let target = sample.series.target(&telling.config.cluster_label);
+        scrapes.entry(target).or_default().is_whole = Some(sample.at);
+    }
     if telling.is_whole {
-        well(of(1), of(3), &listed, telling);
+        well(of(1), &scrapes, &listed, telling);
     }
 }
 
@@ -92,16 +110,11 @@ const UNWELL: [Status; 5] =
 /// Tells of apps that were listed before, and are well now: the numbers by status leave no room for another one.
 fn well(
     units: &[Sample],
-    omitted: &[Sample],
+    scrapes: &HashMap<Target, Scrape>,
     listed: &HashMap<(Target, Box<str>), Listed>,
     telling: &mut Telling<'_>,
 ) {
     let label = telling.config.cluster_label.clone();
-    let whole: BTreeSet<Target> = omitted
-        .iter()
-        .filter(|sample| sample.series.label("metric") == APP_STATE && sample.series.value == 0.0)
-        .map(|sample| sample.series.target(&label))
-        .collect();
     let mut counted: HashMap<(Target, Box<str>), Units> = HashMap::new();
     for sample in units {
         let status = Status::ALL.into_iter().find(|status| status.as_str() == sample.series.own("state"));
@@ -115,6 +128,7 @@ fn well(
         let (oldest, newest) = of_key.at.unwrap_or((sample.at, sample.at));
         of_key.at = Some((oldest.min(sample.at), newest.max(sample.at)));
     }
+    let nothing = Scrape::default();
     // An exporter that tells of other apps each time takes no more memory.
     telling.memory.keys.retain(|id, _| counted.contains_key(id));
     telling.memory.pairs = telling.memory.keys.values().map(|known| known.clusters.len()).sum();
@@ -136,14 +150,20 @@ fn well(
         memory.pairs = memory.pairs.saturating_sub(before) + known.clusters.len();
         let unlisted: Vec<Box<str>> = known.clusters.difference(&listed.clusters).cloned().collect();
         let get = |counts: &HashMap<Status, f64>, status| counts.get(&status).copied().unwrap_or_default();
-        let is_told = newest - oldest < 1.0
-            && whole.contains(&id.0)
+        // What another scrape told does not fit these numbers.
+        let is_same = |at: f64| (at - oldest).abs() < 1.0;
+        let scrape = scrapes.get(&id.0).unwrap_or(&nothing);
+        let is_told = is_same(newest)
+            && scrape.is_whole.is_some_and(is_same)
+            && listed.times.iter().copied().all(is_same)
             && UNWELL.into_iter().all(|status| get(&counts, status) == get(&listed.counts, status))
             && unlisted.len() as f64 <= get(&counts, Status::Current);
         if !is_told {
             continue;
         }
-        for cluster in unlisted {
+        // A cluster that the hub has lost may have left the app's clusters while another one came.
+        let is_live = |cluster: &Box<str>| scrape.live.get(cluster).copied().is_some_and(is_same);
+        for cluster in unlisted.into_iter().filter(is_live) {
             let Some(place) = place(&cluster, &id.1, telling) else { continue };
             add(oldest, id.0.clone(), place, &id.1, Status::Current, telling);
         }

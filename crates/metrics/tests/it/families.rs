@@ -210,6 +210,26 @@ async fn counts_that_leave_room_prove_nothing() {
 }
 
 #[tokio::test]
+async fn counts_of_other_scrapes_and_of_swapped_clusters_prove_nothing() {
+    let red = r#"taffrail_app_state{app="flux-kustomization/flux-system/shop",cluster="us"} 0"#;
+    // The cluster is gone, and another one has the app.
+    let mut stage = Stage::new().await;
+    stage.scrapes(&hub(red, 4, 1), 3).await;
+    let swapped = hub("", 5, 0).replace("cluster=\"us\"", "cluster=\"new\"");
+    stage.scrapes(&swapped, 5).await;
+    assert!(!stage.is_any_green(), "{}", stage.table());
+    // The counts are of an earlier scrape than what is listed.
+    let mut stage = Stage::new().await;
+    stage.scrapes(&hub(red, 4, 1), 3).await;
+    let late = (stage.prometheus.state().now - 5.0) * 1_000.0;
+    let is_count = |line: &str| line.contains("state=\"");
+    let timed = |line: &str| if is_count(line) { format!("{line} {late}\n") } else { format!("{line}\n") };
+    let text: String = hub("", 5, 0).lines().map(timed).collect();
+    stage.scrape(&text).await;
+    assert!(!stage.is_any_green(), "{}", stage.table());
+}
+
+#[tokio::test]
 async fn mapping_tells_metrics_of_other_tools() {
     let more = "  mappings:
   - metric: deploy_state
