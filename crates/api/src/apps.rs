@@ -5,13 +5,14 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{
-    App, AppKey, AppList, AppRef, Axis, Delivery, Freshness, Problem, SUSPENDED, Source, Sync, SyncState,
-    Upstream, Upstreams, Words,
+    App, AppKey, AppList, AppRef, Axis, CheckResult, Delivery, Freshness, Problem, SUSPENDED, Source, Sync,
+    SyncState, Upstream, Upstreams, Words,
 };
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
+use crate::checks::ToldChecks;
 use crate::{AppName, AppOfHome, List, ListItem, RowPart, text};
 
 /// One app in one target cluster, as a row of `get apps`.
@@ -83,6 +84,10 @@ pub struct AppRow {
     /// Number of apps that this one depends on beyond those of `upstreams`; left out if there are none.
     #[serde(default, skip_serializing_if = "is_none")]
     pub upstreams_left_out: usize,
+    /// The results of the checks that the app names in its annotation `taffrail.dev/checks`, sorted by name; they never change
+    /// `health`. Left out if it names none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<CheckResult>,
     /// The parts of the row that its source cannot tell, such as metrics; left out if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unobserved: Vec<RowPart>,
@@ -103,6 +108,15 @@ impl AppRow {
     pub fn title(&self) -> String {
         let home = Some(self.home.clone()).filter(|home| *home != self.cluster);
         AppOfHome { app: self.app_name(), home }.to_string()
+    }
+
+    /// Sets the results of the app's checks, and adds the problems that they are.
+    pub fn set_checks(&mut self, told: &ToldChecks) {
+        let mut app = App::from(&*self);
+        app.set_checks(told.results.clone(), told.problems.clone());
+        self.problem = app.problem().cloned();
+        self.since = self.problem.as_ref().and_then(|problem| problem.since);
+        (self.checks, self.problems) = (app.checks, app.problems);
     }
 
     /// Returns the worst problem if it is on the axis freshness and the observation of the objects is not live, so that
@@ -168,6 +182,7 @@ impl From<&App> for AppRow {
             source: app.source.clone(),
             upstreams: app.upstreams.apps.clone(),
             upstreams_left_out: app.upstreams.left_out,
+            checks: app.checks.clone(),
             unobserved: Vec::new(),
         }
     }
@@ -210,6 +225,8 @@ impl From<&AppRow> for App {
             upstreams: Upstreams { apps: row.upstreams.clone(), left_out: row.upstreams_left_out },
             resources: Vec::new(),
             problems: row.problems.clone(),
+            checks: row.checks.clone(),
+            declared_checks: Vec::new(),
             unsynced: Vec::new(),
             speaker: None,
             unheard: None,

@@ -8,8 +8,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{
-    App, AppList, Axis, Delivery, FleetMember, Objects, Problem, Resource, SyncState, UnknownSyncState,
-    members,
+    App, AppList, Axis, CheckFilter, Delivery, FleetMember, Objects, Problem, Resource, SyncState,
+    UnknownSyncState, members,
 };
 use taffrail_object::json::Value;
 use taffrail_object::kinds::names_kind;
@@ -169,6 +169,10 @@ pub struct Filter {
     pub sync: Option<SyncFilter>,
     /// The deliveries of which an app must have one; empty for any.
     pub deliveries: Vec<Delivery>,
+    /// The conditions on checks of which an app must meet one; empty for any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    pub checks: Vec<CheckFilter>,
     /// True to keep only apps that are suspended in their delivery tool, as
     /// [`AppRow::suspended`](crate::AppRow::suspended) tells.
     pub suspended: bool,
@@ -238,8 +242,13 @@ impl Filter {
     /// Returns true if the filter has a condition that only apps can meet: on their problems, sync, delivery,
     /// suspension or labels.
     pub(crate) fn is_about_apps(&self) -> bool {
-        let Filter { problems, sync, deliveries, suspended, labels, .. } = self;
-        problems.is_some() || sync.is_some() || !deliveries.is_empty() || *suspended || labels.is_some()
+        let Filter { problems, sync, checks, deliveries, suspended, labels, .. } = self;
+        problems.is_some()
+            || sync.is_some()
+            || !checks.is_empty()
+            || !deliveries.is_empty()
+            || *suspended
+            || labels.is_some()
     }
 
     /// Returns true if the row of a cluster matches the conditions about clusters and status.
@@ -298,6 +307,7 @@ impl Filter {
             && (!self.suspended || app.suspended)
             && (self.problems.is_none() || app.problems.iter().any(|problem| self.judges(problem)))
             && self.sync.as_ref().is_none_or(|sync| sync.admits(app))
+            && (self.checks.is_empty() || self.checks.iter().any(|check| check.admits(&app.checks)))
             && (self.namespaces.is_empty() || app.resources.iter().any(|it| self.admits_namespace(&it.key)))
             && self.labels.as_ref().is_none_or(labels)
     }

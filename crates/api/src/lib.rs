@@ -11,6 +11,7 @@ mod as_text;
 mod cause_log;
 pub mod causes;
 mod chain;
+pub mod checks;
 mod clusters;
 mod detail;
 pub mod diff;

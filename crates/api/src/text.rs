@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-use taffrail_apps::{App, Axis, Delivery, Freshness, FreshnessState, ObjectSyncState, Problem, Suspension};
+use taffrail_apps::{
+    App, Axis, CheckResult, Delivery, Freshness, FreshnessState, ObjectSyncState, Problem, Suspension,
+};
 use taffrail_status::Status;
 use taffrail_status::assess::{Change, ChangeKind};
 
@@ -172,4 +174,13 @@ pub fn change(change: &Change) -> String {
     let by = change.by.as_ref().map(|by| format!(", by {by}")).unwrap_or_default();
     let colon = if more.is_empty() { "" } else { ": " };
     format!("{what}{by}{colon}{more}")
+}
+
+/// Returns the results of checks for a table cell: `error-rate=false,latency=nodata`, the worst first.
+pub fn checks(results: &[CheckResult]) -> String {
+    let mut results: Vec<&CheckResult> = results.iter().collect();
+    results.sort_by_key(|result| result.result);
+    let texts: Vec<String> =
+        results.into_iter().map(|result| format!("{}={}", result.name, result.result)).collect();
+    texts.join(",")
 }

@@ -11,10 +11,12 @@ use taffrail_status::Status;
 use taffrail_status::assess::{CauseStep, Flags, UNJUDGED};
 use taffrail_status::rollup::{AsSubject, Counts, Subject};
 
+use crate::checks::{CheckResult, DeclaredCheck};
 use crate::command::is_plain;
 use crate::freshness::Freshness;
 use crate::identity::{AppKey, AppRef};
-use crate::problem::Problem;
+use crate::problem::{Axis, Problem, UNCONFIRMED};
+use crate::problems::order_problems;
 use crate::scope::ScopeError;
 use crate::sync::{ObjectSync, Source, Sync, SyncState};
 use crate::teachers::Unheard;
@@ -159,6 +161,10 @@ pub struct App {
     pub resources: Vec<Resource>,
     /// The problems on any axis, notices included, the worst first; empty if there are none.
     pub problems: Vec<Problem>,
+    /// The results of the checks that the app names, sorted by name. Only a hub evaluates them: without one, none has data.
+    pub checks: Vec<CheckResult>,
+    /// The checks that the declaring object names, sorted by name.
+    pub declared_checks: Vec<DeclaredCheck>,
     /// The objects that Argo CD reports as not synced; empty for other tools, which report no single objects.
     pub unsynced: Vec<ObjectSync>,
     /// The entry whose status and message the app shows; `None` while `health` is Current. It is that of a declared
@@ -182,6 +188,15 @@ impl App {
     /// Returns the sync state of the app now: `Unknown` if the home cluster is not live.
     pub fn effective_sync(&self) -> SyncState {
         self.home_freshness.effective_sync(self.sync.state)
+    }
+
+    /// Sets the results of the app's checks, and adds the problems that they are.
+    pub fn set_checks(&mut self, results: Vec<CheckResult>, problems: Vec<Problem>) {
+        self.checks = results;
+        let mut found = std::mem::take(&mut self.problems);
+        let unmarked = found.pop_if(|problem| problem.axis == Axis::Health && problem.state == UNCONFIRMED);
+        found.extend(problems);
+        self.problems = order_problems(found, unmarked);
     }
 
     /// Counts the objects of the app on which its claim is unconfirmed; see [`Resource::unconfirmed`]. Other apps that

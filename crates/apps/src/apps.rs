@@ -12,6 +12,7 @@ use taffrail_status::{ActiveRules, Presence, Status, Teacher, TeachingTime, Voic
 
 use crate::agreement::{LargeMarks, is_large};
 use crate::app::{App, AppError, AppList, OUT_OF_REACH, Resource, UNREADABLE};
+use crate::checks::not_evaluated;
 use crate::declaration::{Declaration, Destination};
 use crate::delivery::{AppLabels, Declarations, argo, flux};
 use crate::fleet::Fleet;
@@ -255,6 +256,7 @@ impl<'f, 'a> Judge<'f, 'a> {
         let health = speaker.map_or(Status::Current, |speaker| speaker.status);
         let not_well = speaker.filter(|_| health != Status::Current);
         let unsynced = self.unsynced(&app);
+        let declared_checks = app.checks.clone();
         let freshness =
             freshness_of(self.fleet.objects(cluster), resources.iter().flat_map(Resource::grounds));
         let home_freshness = freshness_of_home(
@@ -297,6 +299,8 @@ impl<'f, 'a> Judge<'f, 'a> {
             unheard,
             unreadable: app.unreadable.map(|(key, _)| key),
             problems,
+            checks: not_evaluated(&declared_checks),
+            declared_checks,
             unsynced,
             resources,
         };

@@ -3,6 +3,7 @@
 use taffrail_object::ObjectKey;
 
 use crate::agreement::Claimant;
+use crate::checks::DeclaredCheck;
 use crate::identity::{AppKey, Delivery};
 use crate::object_keys::{ObjectKeys, dedup};
 use crate::sync::{Source, Sync};
@@ -48,6 +49,8 @@ pub(crate) struct Declaration {
     /// The index of the app that delivers this app's objects in place of its own tool, as a sync delivers a Porch
     /// package; `None` if its own tool does.
     pub(crate) delivered_by: Option<usize>,
+    /// The checks that the declaring object names, sorted by name.
+    pub(crate) checks: Vec<DeclaredCheck>,
     /// The author of the claims on the objects, with the marks that confirm them.
     pub(crate) claimant: Claimant,
 }
@@ -85,6 +88,7 @@ impl Declaration {
             trouble: None,
             source: None,
             delivered_by: None,
+            checks: Vec::new(),
             claimant: Claimant::default(),
         }
     }
@@ -102,6 +106,7 @@ impl Declaration {
             && self.message == other.message
             && self.trouble == other.trouble
             && self.source == other.source
+            && self.checks == other.checks
     }
 
     /// Returns true if two declarations are of the same app, see [`Declaration::is_claimant_as`], and claim the same

@@ -43,6 +43,7 @@ mod agreement;
 mod app;
 mod apps;
 mod changes;
+mod checks;
 mod claimants;
 mod claims;
 mod cluster_facts;
@@ -92,6 +93,10 @@ mod words;
 pub use app::{App, AppError, AppList, OUT_OF_REACH, Resource, UNOBSERVED, UNREADABLE};
 pub use apps::{apps, apps_by, declared, declared_each};
 pub use changes::{changes, changes_of_each, last_changes};
+pub use checks::{
+    CHECKS_ANNOTATION, CheckAnswer, CheckFilter, CheckResult, DeclaredCheck, InvalidCheckFilter, MAX_CHECKS,
+    MetricValue, bound_checks, declared_checks, is_check_name,
+};
 pub use cluster_facts::ClusterFacts;
 pub use delivery::argo::installs::{Standing, argo_standing};
 pub use delivery::fields::differing_fields;

@@ -12,7 +12,7 @@ use crate::words::Words;
 /// problem or, where it is one at once, an error.
 pub(crate) const MAX_UNTRIED_TIME: SignedDuration = SignedDuration::from_mins(10);
 
-/// The axis of a problem: health, sync, source or freshness.
+/// The axis of a problem: health, sync, source, freshness or check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -28,6 +28,8 @@ pub enum Axis {
     /// The source of the app does not exist, cannot be fetched or verified, is suspended or being deleted, or its
     /// controller is stopped.
     Source,
+    /// A check of the app by metrics is false, or has no data.
+    Check,
 }
 
 /// The severity of a problem, the worst first.
@@ -50,7 +52,8 @@ pub enum ProblemSeverity {
 pub struct Problem {
     /// The axis.
     pub axis: Axis,
-    /// The state on that axis, in CamelCase: `Failed`, `OutOfSync`, `FetchFailed`, `Lost`.
+    /// The state on that axis, in CamelCase: `Failed`, `OutOfSync`, `FetchFailed`, `Lost`; on the axis check, the name of the
+    /// check.
     pub state: String,
     /// The severity of the problem.
     pub severity: ProblemSeverity,
@@ -174,7 +177,7 @@ impl Problem {
     /// problem that the status itself shows.
     pub fn words(&self) -> String {
         match (self.axis, &*self.state) {
-            (Axis::Health, "Unconfirmed") => "unconfirmed".to_owned(),
+            (Axis::Health, UNCONFIRMED) => "unconfirmed".to_owned(),
             (Axis::Health, state) if TOOL_SAYS.contains(&state) => format!("{state} by Argo CD"),
             (Axis::Health, RULES_UNREAD) => "rules unread".to_owned(),
             (Axis::Health, _) => String::new(),
@@ -189,6 +192,8 @@ impl Problem {
             (Axis::Source, CONTROLLER_STOPPED) => "source not fetched".to_owned(),
             (Axis::Source, _) => "source failed".to_owned(),
             (Axis::Sync, state) => format!("sync {}", spaced(state)),
+            (Axis::Check, name) if self.is_pressing() => format!("check {name} false"),
+            (Axis::Check, name) => format!("check {name} without data"),
         }
     }
 }
@@ -198,6 +203,9 @@ const TOOL_SAYS: [&str; 2] = ["Degraded", "Missing"];
 
 /// The state of a problem with sync or source: the controller is not running.
 pub const CONTROLLER_STOPPED: &str = "ControllerStopped";
+
+/// The state of a problem: objects carry no mark of the app that claims them.
+pub(crate) const UNCONFIRMED: &str = "Unconfirmed";
 
 /// The state of a problem: Argo CD's health scripts could not be read, so the app was judged without them.
 pub(crate) const RULES_UNREAD: &str = "RulesUnread";

@@ -11,7 +11,9 @@ use crate::fleet::Fleet;
 use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::{AppName, Delivery};
 use crate::objects::Objects;
-use crate::problem::{Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity, RULES_UNREAD, SUSPENDED, untried};
+use crate::problem::{
+    Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity, RULES_UNREAD, SUSPENDED, UNCONFIRMED, untried,
+};
 use crate::scope::Scope;
 use crate::sync::{ObjectSync, SyncState, shorten};
 
@@ -119,7 +121,7 @@ pub fn unconfirmed_problem(resources: &[Resource]) -> Option<Problem> {
         first.key.kind,
         first.key.path()
     );
-    let problem = Problem::new(Axis::Health, "Unconfirmed", ProblemSeverity::Notice);
+    let problem = Problem::new(Axis::Health, UNCONFIRMED, ProblemSeverity::Notice);
     Some(problem.says(message).about(&*first.key))
 }
 

@@ -15,6 +15,7 @@ use taffrail_api::report::{
 use taffrail_api::{AppRow, ClusterList, ClusterRow, ErrorRow, List, RowPart};
 use taffrail_apps::{ClusterId, Freshness, FreshnessState};
 
+use crate::checks::FleetChecks;
 use crate::clock::HubTime;
 use crate::sharing::SharedParts;
 
@@ -100,6 +101,8 @@ pub struct FleetState {
     pub(crate) first_epoch: u64,
     /// The parts that halves share.
     pub(crate) parts: SharedParts,
+    /// The results of checks.
+    pub(crate) checks: FleetChecks,
 }
 
 impl Default for FleetState {
@@ -110,6 +113,7 @@ impl Default for FleetState {
             differing: BTreeMap::new(),
             first_epoch: 1,
             parts: SharedParts::default(),
+            checks: FleetChecks::default(),
         }
     }
 }
@@ -215,6 +219,24 @@ impl FleetState {
             });
             names.filter(|name| !name.is_empty()).map(move |name| (&**name, id))
         })
+    }
+
+    /// Returns the names of each cluster, then its aliases, then its identity, without those that another cluster has, too.
+    pub(crate) fn own_names(&self) -> HashMap<ClusterId, Arc<[String]>> {
+        let all = || self.names().chain(self.clusters.keys().map(|id| (id, &*id.0)));
+        let mut holders: HashMap<&str, Option<&ClusterId>> = HashMap::new();
+        for (id, name) in all() {
+            let held = holders.entry(name).or_insert(Some(id));
+            *held = held.filter(|held| *held == id);
+        }
+        let mut names: HashMap<&ClusterId, Vec<String>> = HashMap::new();
+        for (id, name) in all().filter(|(id, name)| holders.get(name) == Some(&Some(*id))) {
+            let own = names.entry(id).or_default();
+            if !own.iter().any(|known| known == name) {
+                own.push(name.to_owned());
+            }
+        }
+        names.into_iter().map(|(id, names)| (id.clone(), names.into())).collect()
     }
 
     /// Returns the source of a cluster that was added first; `None` if the fleet does not have the cluster.
@@ -361,12 +383,13 @@ impl FleetState {
         let body: &DeclaredHalf = &declaring.received.declared(app)?.body;
         let freshness = declaring.received.freshness_of(app, HalfSide::Declared, at, now)?;
         let declared = HeldHalf { body, freshness, cluster: home.view(moment) };
+        let checks = self.checks.told(app, body, at);
         let Some(target) = self.clusters.get(&body.target) else {
             let view = ClusterView { name: &body.target.0, is_live: false, silence: None };
             return Some(ShownRow {
                 place: home.place,
                 is_stray: true,
-                row: join(app, declared, None, view, |id| self.name(id, moment)),
+                row: join(app, declared, None, view, checks.as_deref(), |id| self.name(id, moment)),
             });
         };
         let observing = target.best(Some((app, HalfSide::Observed)), at);
@@ -375,7 +398,8 @@ impl FleetState {
             let body: &ObservedHalf = &source.received.observed(app)?.body;
             Some(HeldHalf { body, freshness, cluster: target.view(moment) })
         });
-        let row = join(app, declared, observed, target.view(moment), |id| self.name(id, moment));
+        let row =
+            join(app, declared, observed, target.view(moment), checks.as_deref(), |id| self.name(id, moment));
         Some(ShownRow { place: target.place, is_stray: false, row })
     }
 

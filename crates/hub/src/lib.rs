@@ -7,6 +7,7 @@
 
 pub mod agents;
 mod ask;
+mod checks;
 mod clock;
 mod fleet;
 pub mod http;
@@ -21,6 +22,7 @@ pub use ask::{Ask, AskError, Asking, AskingLogs, LogAnswer, LogBounds};
 pub use clock::{HubClock, HubTime};
 pub use fleet::{Disagreement, FleetError, FleetState, MAX_DISAGREEMENT, OBSERVER, Tells};
 pub use index::{
-    AppFilter, FleetIndex, FleetView, GroupBy, InvalidName, NameFilter, PublishedFleet, ReportedCluster,
+    AppChecks, AppFilter, FleetIndex, FleetView, GroupBy, InvalidName, NameFilter, PublishedFleet,
+    ReportedCluster,
 };
 pub use operations::{MAX_ITEMS, Operate, OperationRun, Work};

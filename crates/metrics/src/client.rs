@@ -27,6 +27,9 @@ use crate::reply::{Reply, ReplyReader, shown};
 /// Time limit of a query, from the connection to the last byte of the answer.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The interval at which certificates and secrets are read from their files again.
+const FRESH: Duration = Duration::from_secs(60);
+
 /// The maximum size of an answer, in bytes.
 pub(crate) const MAX_REPLY: usize = 64 << 20;
 
@@ -76,7 +79,20 @@ impl Client {
     /// # Errors
     /// If there is no whole answer within the bounds.
     pub(crate) async fn query(&self, query: &str, time: Option<f64>) -> Result<Reply, QueryError> {
-        let body = tokio::time::timeout(TIMEOUT, self.send(query, time))
+        self.query_within(query, time, MAX_REPLY).await
+    }
+
+    /// Sends an instant query as [`query`](Client::query) does, and reads an answer of at most `max` bytes.
+    ///
+    /// # Errors
+    /// If there is no whole answer within the bounds.
+    pub(crate) async fn query_within(
+        &self,
+        query: &str,
+        time: Option<f64>,
+        max: usize,
+    ) -> Result<Reply, QueryError> {
+        let body = tokio::time::timeout(TIMEOUT, self.send(query, time, max))
             .await
             .unwrap_or(Err(QueryError::Timeout { seconds: TIMEOUT.as_secs() }))?;
         let reader = self.reader.clone();
@@ -85,7 +101,7 @@ impl Client {
         read.unwrap_or_else(|error| Err(QueryError::Broken(Box::new(error))))
     }
 
-    async fn send(&self, query: &str, time: Option<f64>) -> Result<Bytes, QueryError> {
+    async fn send(&self, query: &str, time: Option<f64>, max: usize) -> Result<Bytes, QueryError> {
         let mut request = Request::new(Full::new(Bytes::from(form(query, time))));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.uri.clone();
@@ -105,7 +121,43 @@ impl Client {
             let body = whole(response, MAX_ERROR).await.unwrap_or_default();
             return Err(QueryError::Status { status, message: error_text(&body) });
         }
-        whole(response, MAX_REPLY).await
+        whole(response, max).await
+    }
+}
+
+/// A client of one server that is made again once a minute, with the certificates and secrets that its files have then.
+pub(crate) struct FreshClient {
+    config: Arc<ServerConfig>,
+    replies: ReplyReader,
+    made: Option<(Arc<Client>, Duration)>,
+}
+
+impl FreshClient {
+    pub(crate) fn new(config: Arc<ServerConfig>, replies: ReplyReader) -> FreshClient {
+        FreshClient { config, replies, made: None }
+    }
+
+    /// Returns the client at the moment `now`.
+    ///
+    /// # Errors
+    /// As of [`Client::new`].
+    pub(crate) async fn get(&mut self, now: Duration) -> Result<Arc<Client>, ServerError> {
+        if let Some((client, made)) = &self.made
+            && now.saturating_sub(*made) < FRESH
+        {
+            return Ok(Arc::clone(client));
+        }
+        self.made = None;
+        let (config, replies) = (Arc::clone(&self.config), self.replies.clone());
+        let made = tokio::task::spawn_blocking(move || Client::new(config, replies)).await;
+        let client = Arc::new(made.map_err(|error| ServerError::Roots(std::io::Error::other(error)))??);
+        self.made = Some((Arc::clone(&client), now));
+        Ok(client)
+    }
+
+    /// Has the next client made again.
+    pub(crate) fn forget(&mut self) {
+        self.made = None;
     }
 }
 

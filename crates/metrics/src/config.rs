@@ -8,9 +8,11 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, Uri};
 use serde::Deserialize;
 use serde_saphyr::Spanned;
-use taffrail_apps::{Delivery, SyncState};
+use taffrail_apps::{Delivery, SyncState, is_check_name};
 use taffrail_object::yaml::{self, YamlError};
 use taffrail_status::Status;
+
+use crate::template::Template;
 
 /// The interval at which a server is read, unless the configuration sets another one.
 const INTERVAL: Duration = Duration::from_secs(15);
@@ -18,17 +20,52 @@ const INTERVAL: Duration = Duration::from_secs(15);
 /// The shortest and the longest interval at which a server may be read.
 const INTERVALS: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(60)];
 
-/// The maximum number of servers, and of mappings of one server.
+/// The interval at which a check is evaluated, unless the configuration sets another one; the shortest and the longest one.
+const CHECK_INTERVAL: Duration = Duration::from_secs(60);
+const CHECK_INTERVALS: [Duration; 2] = [Duration::from_secs(15), Duration::from_secs(3_600)];
+
+/// The maximum number of queries for checks that a server gets in a minute, unless the configuration sets another one, and the
+/// greatest one that it may set.
+const CHECKS_PER_MINUTE: u32 = 60;
+const MAX_CHECKS_PER_MINUTE: u32 = 6_000;
+
+/// The maximum number of servers, of checks, and of mappings of one server.
 const MAX_LISTED: usize = 100;
 
 /// The maximum size of the file, in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
-/// The servers to read.
-#[derive(Debug, Clone)]
+/// The servers to read, and the checks that they evaluate.
+#[derive(Debug, Clone, Default)]
 pub struct MetricsConfig {
     /// The servers, in the order of the file.
     pub servers: Vec<ServerConfig>,
+    /// The checks that apps may name.
+    pub(crate) checks: Vec<CheckConfig>,
+}
+
+impl MetricsConfig {
+    /// Returns true if there are checks that apps may name.
+    pub fn has_checks(&self) -> bool {
+        !self.checks.is_empty()
+    }
+}
+
+/// A check that apps may name.
+#[derive(Debug, Clone)]
+pub(crate) struct CheckConfig {
+    pub(crate) name: String,
+    pub(crate) template: Template,
+    /// The bound below which the value must be, if there is one.
+    pub(crate) below: Option<f64>,
+    /// The bound above which the value must be, if there is one.
+    pub(crate) above: Option<f64>,
+    /// The interval between two evaluations.
+    pub(crate) interval: Duration,
+    /// The names of the servers that evaluate it; empty for all.
+    pub(crate) servers: BTreeSet<String>,
+    /// The label with the cluster; `None` for that of the server.
+    pub(crate) cluster_label: Option<String>,
 }
 
 /// A server, and how to read it.
@@ -52,6 +89,8 @@ pub struct ServerConfig {
     /// The names of clusters by the addresses of their API servers, as Argo CD names destinations.
     pub(crate) destinations: BTreeMap<String, String>,
     pub(crate) mappings: Vec<Mapping>,
+    /// The maximum number of queries for checks in a minute.
+    pub(crate) checks_per_minute: u32,
 }
 
 /// The way in which a server knows the hub.
@@ -212,6 +251,21 @@ impl ConfigError {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct WrittenConfig {
     servers: Vec<Spanned<WrittenServer>>,
+    #[serde(default)]
+    checks: Vec<WrittenCheck>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct WrittenCheck {
+    name: Spanned<String>,
+    query: Spanned<String>,
+    below: Option<f64>,
+    above: Option<f64>,
+    interval: Option<Spanned<String>>,
+    #[serde(default)]
+    servers: BTreeSet<String>,
+    cluster_label: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -235,6 +289,7 @@ struct WrittenServer {
     destinations: BTreeMap<String, String>,
     #[serde(default)]
     mappings: Vec<Mapping>,
+    checks_per_minute: Option<Spanned<u32>>,
 }
 
 #[derive(Deserialize)]
@@ -303,7 +358,63 @@ fn servers(written: WrittenConfig, folder: &Path) -> Result<MetricsConfig, Fault
         }
         servers.push(server);
     }
-    Ok(MetricsConfig { servers })
+    let mut checks: Vec<CheckConfig> = Vec::new();
+    for check in written.checks {
+        let line = check.name.referenced.line();
+        let check = check_config(check, &servers)?;
+        if checks.len() >= MAX_LISTED {
+            return Err((
+                line,
+                format!("there are more than {MAX_LISTED} checks"),
+                "let several checks be one with parameters".to_owned(),
+            ));
+        }
+        if checks.iter().any(|other| other.name == check.name) {
+            let message = format!("two checks have the name '{}'", check.name);
+            return Err((line, message, "give each check a name of its own".to_owned()));
+        }
+        checks.push(check);
+    }
+    Ok(MetricsConfig { servers, checks })
+}
+
+fn check_config(written: WrittenCheck, servers: &[ServerConfig]) -> Result<CheckConfig, Fault> {
+    let WrittenCheck { name, query, below, above, interval, servers: asked, cluster_label } = written;
+    let line = name.referenced.line();
+    let name = name.value;
+    if !is_check_name(&name) {
+        let hint = "use up to 63 letters, digits, '-', '.' and '_'".to_owned();
+        return Err((line, format!("'{name}' is not a name of a check"), hint));
+    }
+    let template = Template::parse(&query.value).map_err(|reason| {
+        let message = format!("the query of the check '{name}' cannot be used: {reason}");
+        let hint = "docs/metrics.md says what a query may have".to_owned();
+        (query.referenced.line(), message, hint)
+    })?;
+    let bounds = [below, above];
+    if bounds == [None, None] || bounds.into_iter().flatten().any(|bound| !bound.is_finite()) {
+        let message = format!("the check '{name}' has no bound that is a number");
+        return Err((line, message, "add below: NUMBER, above: NUMBER, or both".to_owned()));
+    }
+    let interval = match interval {
+        None => CHECK_INTERVAL,
+        Some(text) => duration(&text.value, CHECK_INTERVALS).ok_or_else(|| {
+            let message = format!("'{}' is not an interval of a check", text.value);
+            (text.referenced.line(), message, "write 15s to 1h".to_owned())
+        })?,
+    };
+    if let Some(unknown) = asked.iter().find(|name| !servers.iter().any(|server| server.name == **name)) {
+        let message =
+            format!("the check '{name}' names the server '{unknown}', which the file does not list");
+        return Err((line, message, "name servers of the file".to_owned()));
+    }
+    let cluster_label = match cluster_label {
+        Some(label) if !is_label(&label.value) => {
+            return Err(not_a_label(label.referenced.line(), &label.value));
+        }
+        label => label.map(|label| label.value),
+    };
+    Ok(CheckConfig { name, template, below, above, interval, servers: asked, cluster_label })
 }
 
 fn server_config(written: WrittenServer, line: u64, folder: &Path) -> Result<ServerConfig, Fault> {
@@ -321,6 +432,7 @@ fn server_config(written: WrittenServer, line: u64, folder: &Path) -> Result<Ser
         families,
         destinations,
         mappings,
+        checks_per_minute,
     } = written;
     let at = |path: PathBuf| folder.join(path);
     let is_name = |text: &str| {
@@ -363,7 +475,7 @@ fn server_config(written: WrittenServer, line: u64, folder: &Path) -> Result<Ser
     };
     let interval = match interval {
         None => INTERVAL,
-        Some(text) => duration(&text.value).ok_or_else(|| {
+        Some(text) => duration(&text.value, INTERVALS).ok_or_else(|| {
             let message = format!("'{}' is not an interval", text.value);
             (text.referenced.line(), message, "write 5s to 60s".to_owned())
         })?,
@@ -376,6 +488,15 @@ fn server_config(written: WrittenServer, line: u64, folder: &Path) -> Result<Ser
         ));
     }
     mappings.iter().try_for_each(check_mapping)?;
+    let checks_per_minute = match checks_per_minute {
+        None => CHECKS_PER_MINUTE,
+        Some(number) if (1..=MAX_CHECKS_PER_MINUTE).contains(&number.value) => number.value,
+        Some(number) => {
+            let message = format!("checksPerMinute is {}", number.value);
+            let hint = format!("write a number from 1 to {MAX_CHECKS_PER_MINUTE}");
+            return Err((number.referenced.line(), message, hint));
+        }
+    };
     Ok(ServerConfig {
         name: name.value,
         url: address,
@@ -389,14 +510,14 @@ fn server_config(written: WrittenServer, line: u64, folder: &Path) -> Result<Ser
         families: families.unwrap_or_else(|| Family::USUAL.into()),
         destinations,
         mappings,
+        checks_per_minute,
     })
 }
 
 fn check_mapping(mapping: &Mapping) -> Result<(), Fault> {
     let line = mapping.metric.referenced.line();
     let metric = &mapping.metric.value;
-    let is_metric = is_label(&metric.replace(':', "_"));
-    if !is_metric {
+    if !is_metric(metric) {
         let message = format!("'{metric}' is not the name of a metric");
         return Err((
             line,
@@ -427,6 +548,11 @@ fn check_mapping(mapping: &Mapping) -> Result<(), Fault> {
 fn not_a_label(line: u64, label: &str) -> Fault {
     let message = format!("'{label}' is not the name of a label");
     (line, message, "use letters, digits and '_', and no digit at the start".to_owned())
+}
+
+/// Returns true if a text can be the name of a metric that a query has without quotes.
+pub(crate) fn is_metric(text: &str) -> bool {
+    is_label(&text.replace(':', "_"))
 }
 
 fn is_label(text: &str) -> bool {
@@ -473,8 +599,8 @@ fn header(key: &str, value: Spanned<String>) -> Result<(HeaderName, HeaderValue)
     Ok((name, value))
 }
 
-fn duration(text: &str) -> Option<Duration> {
+fn duration(text: &str, [least, most]: [Duration; 2]) -> Option<Duration> {
     let read: jiff::SignedDuration = text.parse().ok()?;
     let read = Duration::try_from(read).ok()?;
-    (INTERVALS[0]..=INTERVALS[1]).contains(&read).then_some(read)
+    (least..=most).contains(&read).then_some(read)
 }

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use http::StatusCode;
 use hyper_util::client::legacy;
 
+use crate::reply::shown;
+
 /// The reason why a server cannot be read at all.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
@@ -124,4 +126,18 @@ impl QueryError {
 
 fn is_denial(status: StatusCode) -> bool {
     matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+}
+
+/// Returns the text of an error with its causes.
+pub(crate) fn whole_text(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.ends_with(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    shown(&text)
 }

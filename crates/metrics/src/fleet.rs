@@ -6,7 +6,7 @@
 
 mod halves;
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use taffrail_api::report::{LIVE, LOST, MAX_WINDOW, NotLive};
 use taffrail_api::{AppName, ErrorRow};
 use taffrail_apps::{ClusterId, FreshnessState, SyncState};
 
+use crate::clock::ServerClock;
 use crate::families::{AppPlace, CountedSyncs, Fact, FactName, NamedFacts, Scope};
 use crate::sample::Target;
 
@@ -38,14 +39,11 @@ const KEPT: Duration = Duration::from_secs(3_600);
 /// The maximum number of clusters, of apps and of targets of one server.
 pub(crate) const MAX_CLUSTERS: usize = 20_000;
 pub(crate) const MAX_APPS: usize = 300_000;
+
+/// The maximum number of apps of one cluster, as of one that an agent reports.
+pub(crate) const MAX_CLUSTER_APPS: usize = 20_000;
+
 const MAX_TARGETS: usize = 100_000;
-
-/// The time by which the server's clock may fall back between two answers before the later one counts as old.
-const MAX_LAG: f64 = 1.0;
-
-/// The number of answers after a step back of the server's clock from which on it is believed again, because the clock goes on
-/// from there.
-const STEADY: u8 = 8;
 
 /// The clusters that one server tells of, and what is known of them.
 #[derive(Debug, Default)]
@@ -62,6 +60,8 @@ pub(crate) struct MetricsFleet {
     pub(super) refused: BTreeMap<Box<str>, Vec<ScopeFailure>>,
     /// True if clusters or apps were left out because there are too many.
     pub(super) is_full: bool,
+    /// The clusters of which apps were left out because the cluster has too many.
+    pub(super) crowded: BTreeSet<Box<str>>,
 }
 
 #[derive(Debug, Default)]
@@ -85,7 +85,7 @@ pub(super) struct HeldFact {
     /// True if the last sync that a counter counted failed; `None` if it does not tell.
     pub(super) is_last_sync_failed: Option<bool>,
     /// The moment since which its target is up and does not tell the fact.
-    absent: Option<Duration>,
+    pub(super) absent: Option<Duration>,
 }
 
 /// The scrapes of one target.
@@ -97,46 +97,6 @@ struct ScrapedTarget {
     is_down: bool,
     /// The number of reads since the server last told of it.
     missed: u32,
-}
-
-/// The server's clock as its answers show it.
-#[derive(Debug, Default)]
-struct ServerClock {
-    /// The time of the last answer, and the moment at which it was asked for.
-    last: Option<(f64, Duration)>,
-    /// The greatest time of the server minus the moment.
-    offset: f64,
-    /// The time by which the last answers were old.
-    lag: f64,
-    steady: u8,
-}
-
-impl ServerClock {
-    /// Takes the time of an answer that was asked for at the moment `asked`.
-    fn set(&mut self, time: f64, asked: Duration) {
-        let offset = time - asked.as_secs_f64();
-        let before = self.last.replace((time, asked));
-        let Some((last, then)) = before else {
-            (self.offset, self.lag) = (offset, 0.0);
-            return;
-        };
-        let passed = asked.saturating_sub(then).as_secs_f64();
-        let is_steady = ((time - last) - passed).abs() <= MAX_LAG;
-        self.steady = if is_steady { self.steady.saturating_add(1) } else { 0 };
-        if offset >= self.offset - MAX_LAG || self.steady >= STEADY {
-            (self.offset, self.lag) =
-                (if self.steady >= STEADY { offset } else { self.offset.max(offset) }, 0.0);
-        } else {
-            // An answer from a cache is as old as the server's clock seems to be late.
-            self.lag = self.offset - offset;
-        }
-    }
-
-    /// Returns the server's time at the moment `now`; `None` before the first answer.
-    fn time(&self, now: Duration) -> Option<f64> {
-        let (time, asked) = self.last?;
-        Some(time + self.lag + now.saturating_sub(asked).as_secs_f64())
-    }
 }
 
 /// The result of one read of a server.
@@ -180,12 +140,17 @@ impl MetricsFleet {
         }
         self.partial.retain(|scope, _| !whole.contains(scope));
         self.is_full = false;
+        self.crowded.clear();
         let mut told: HashSet<(AppPlace, Arc<FactName>)> = HashSet::new();
         for ((cluster, app), facts) in facts {
             let Some(held) = self.cluster(&cluster) else { continue };
             let is_new = !held.apps.contains_key(&app);
-            if is_new && self.apps >= MAX_APPS {
-                self.is_full = true;
+            let is_crowded = is_new && held.apps.len() >= MAX_CLUSTER_APPS;
+            if is_crowded {
+                self.crowded.insert(cluster.clone());
+            }
+            if is_crowded || (is_new && self.apps >= MAX_APPS) {
+                self.is_full |= !is_crowded;
                 continue;
             }
             let Some(held) = self.clusters.get_mut(&cluster) else { continue };
@@ -258,6 +223,12 @@ impl MetricsFleet {
             }
             held.apps.retain(|_, app| !app.facts.is_empty());
         }
+        // A cluster of which nothing has been told for so long is gone.
+        let (clock, is_known) = (&self.clock, |at: f64| at > 0.0);
+        let age = |at: f64| clock.time(now).map_or(0.0, |time| time - at);
+        self.clusters.retain(|_, held| {
+            !held.apps.is_empty() || !is_known(held.newest) || age(held.newest) < KEPT.as_secs_f64()
+        });
         self.apps = self.clusters.values().map(|cluster| cluster.apps.len()).sum();
     }
 
@@ -292,6 +263,12 @@ impl MetricsFleet {
             () => FreshnessState::Live,
         };
         NotLive { state, age: Some(age) }
+    }
+
+    /// Returns true if a fact would be live, had the answers from which it comes no gaps.
+    pub(super) fn is_recent(&self, fact: &Fact, now: Duration) -> bool {
+        let is_down = self.targets.get(&fact.target).is_some_and(|target| target.is_down);
+        !is_down && self.age(fact.at, now) <= self.window(&fact.target)
     }
 
     /// Returns the first moment after `now` at which the freshness of a fact changes by its age alone, or an app has been

@@ -22,6 +22,8 @@ pub(crate) struct Reply {
     pub(crate) series: Vec<Series>,
     /// The value of a scalar.
     pub(crate) scalar: Option<f64>,
+    /// The time of the evaluation by the server's clock; `None` if the answer has no value.
+    pub(crate) at: Option<f64>,
     /// The first reason why the answer may lack series; `None` if it is whole.
     pub(crate) partial: Option<String>,
 }
@@ -59,7 +61,7 @@ impl ReplyReader {
             Some(warning) => Some(shown(warning)),
             None => is_partial.then(|| "the server marks its answer as partial".to_owned()),
         };
-        Ok(Reply { series: data.series, scalar: data.scalar, partial })
+        Ok(Reply { series: data.series, scalar: data.scalar, at: data.at, partial })
     }
 }
 
@@ -90,6 +92,7 @@ struct Envelope {
 struct Data {
     series: Vec<Series>,
     scalar: Option<f64>,
+    at: Option<f64>,
 }
 
 struct EnvelopeSeed<'r>(&'r ReplyReader);
@@ -190,11 +193,14 @@ impl<'de> Visitor<'de> for ResultSeed<'_> {
         let mut data = Data::default();
         while let Some(item) = seq.next_element_seed(ItemSeed(self.0))? {
             match item {
-                Item::Series(_) if data.series.len() >= MAX_SERIES => {
+                Item::Series(..) if data.series.len() >= MAX_SERIES => {
                     return Err(A::Error::custom(TOO_MANY));
                 }
-                Item::Series(series) => data.series.push(series),
-                Item::Time => {}
+                Item::Series(series, at) => {
+                    data.at = at.or(data.at);
+                    data.series.push(series);
+                }
+                Item::Time(at) => data.at = Some(at),
                 Item::Value(value) => data.scalar = Some(value),
             }
         }
@@ -203,9 +209,10 @@ impl<'de> Visitor<'de> for ResultSeed<'_> {
 }
 
 enum Item {
-    Series(Series),
+    /// A series, and the time of its value.
+    Series(Series, Option<f64>),
     /// The time of a scalar.
-    Time,
+    Time(f64),
     /// The value of a scalar.
     Value(f64),
 }
@@ -227,16 +234,16 @@ impl<'de> Visitor<'de> for ItemSeed<'_> {
         f.write_str("a series, or a part of a scalar")
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Item, E> {
-        Ok(Item::Time)
+    fn visit_f64<E>(self, time: f64) -> Result<Item, E> {
+        Ok(Item::Time(time))
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Item, E> {
-        Ok(Item::Time)
+    fn visit_u64<E>(self, time: u64) -> Result<Item, E> {
+        Ok(Item::Time(time as f64))
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Item, E> {
-        Ok(Item::Time)
+    fn visit_i64<E>(self, time: i64) -> Result<Item, E> {
+        Ok(Item::Time(time as f64))
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Item, E> {
@@ -244,19 +251,20 @@ impl<'de> Visitor<'de> for ItemSeed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Item, A::Error> {
-        let (mut labels, mut sum, mut value) = (Vec::new(), 0, None);
+        let (mut labels, mut sum, mut value, mut at) = (Vec::new(), 0, None, None);
         while let Some(key) = map.next_key::<Cow<'de, str>>()? {
             match &*key {
                 "metric" => (labels, sum) = map.next_value_seed(LabelsSeed(self.0))?,
                 "value" => {
-                    let (_, text) = map.next_value::<(f64, Cow<'de, str>)>()?;
-                    value = Some(number(&text)?);
+                    let (time, text) = map.next_value::<(f64, Cow<'de, str>)>()?;
+                    // One value that is not a number costs no other series.
+                    (value, at) = (text.parse().ok(), Some(time));
                 }
                 // A native histogram has no value.
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        Ok(Item::Series(Series { labels, sum, value: value.unwrap_or(f64::NAN) }))
+        Ok(Item::Series(Series { labels, sum, value: value.unwrap_or(f64::NAN) }, at))
     }
 }
 

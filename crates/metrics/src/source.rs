@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use taffrail_api::report::{ReportStreams, SourceMessage, SourceReply};
-use taffrail_apps::ClusterId;
+use taffrail_apps::{ClusterId, round_robin};
 use tokio::sync::mpsc;
 
-use crate::client::Client;
-use crate::config::ServerConfig;
-use crate::error::{QueryError, ServerError};
+use crate::client::{Client, FreshClient};
+use crate::config::{ServerConfig, is_metric};
+use crate::error::{QueryError, whole_text};
 use crate::families::{HubMemory, Samples, ScopeReader, Selector, Telling, kept_labels, readers};
 use crate::fleet::{MAX_APPS, MAX_CLUSTERS, MetricsFleet, ScopeFailure, ServerFacts, ServerRead};
 use crate::reply::{Reply, ReplyReader};
@@ -19,9 +19,6 @@ use crate::sample::{NAME, Sample, Series, Target};
 
 /// Maximum time between two looks at what is due.
 const TICK: Duration = Duration::from_secs(1);
-
-/// The interval at which certificates and secrets are read from their files again.
-const FRESH: Duration = Duration::from_secs(60);
 
 /// Time limit of one read of a server, with all its queries.
 const READ: Duration = Duration::from_secs(60);
@@ -209,7 +206,7 @@ impl MetricsReports {
     /// cluster.
     pub fn pass(&mut self, now: Duration) {
         // With many apps, something changes all the time.
-        if self.fleet.is_empty() || now.saturating_sub(self.looked) < TICK {
+        if self.is_empty() || now.saturating_sub(self.looked) < TICK {
             return;
         }
         self.looked = now;
@@ -219,9 +216,14 @@ impl MetricsReports {
         }
     }
 
+    /// Returns true if there is no cluster, and none that the hub still has.
+    fn is_empty(&self) -> bool {
+        self.fleet.is_empty() && self.streams.clusters().next().is_none()
+    }
+
     /// Passes the present state to the streams. Returns the longest window of a cluster; `None` if there is none.
     fn tell(&mut self, now: Duration) -> Option<Duration> {
-        if self.fleet.is_empty() {
+        if self.is_empty() {
             return None;
         }
         (self.joined, self.looked) = (self.known.clusters(), now);
@@ -253,26 +255,12 @@ pub struct MetricsRead {
     failures: Vec<ScopeFailure>,
 }
 
-/// Returns the text of an error with its causes.
-fn whole_text(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.ends_with(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    crate::reply::shown(&text)
-}
-
 /// Reads a server when asked.
 pub struct MetricsReader {
     config: Arc<ServerConfig>,
     readers: Vec<ScopeReader>,
     replies: ReplyReader,
-    client: Option<(Arc<Client>, Duration)>,
+    client: FreshClient,
     memory: HubMemory,
 }
 
@@ -281,22 +269,8 @@ impl MetricsReader {
     pub fn new(config: Arc<ServerConfig>) -> MetricsReader {
         let replies = ReplyReader { kept: Arc::new(kept_labels(&config)), key: RandomState::new() };
         let readers = readers(&config);
-        MetricsReader { config, readers, replies, client: None, memory: HubMemory::default() }
-    }
-
-    /// Returns the client, with certificates and secrets that were read lately.
-    async fn client(&mut self, now: Duration) -> Result<Arc<Client>, ServerError> {
-        if let Some((client, made)) = &self.client
-            && now.saturating_sub(*made) < FRESH
-        {
-            return Ok(Arc::clone(client));
-        }
-        self.client = None;
-        let (config, replies) = (Arc::clone(&self.config), self.replies.clone());
-        let made = tokio::task::spawn_blocking(move || Client::new(config, replies)).await;
-        let client = Arc::new(made.map_err(|error| ServerError::Roots(std::io::Error::other(error)))??);
-        self.client = Some((Arc::clone(&client), now));
-        Ok(client)
+        let client = FreshClient::new(Arc::clone(&config), replies.clone());
+        MetricsReader { config, readers, replies, client, memory: HubMemory::default() }
     }
 
     /// Sends all queries at the moment `asked`, and tells facts by the answers.
@@ -308,7 +282,7 @@ impl MetricsReader {
             read: None,
             failures: vec![ScopeFailure::blinding(name, reason, message, hint)],
         };
-        let client = match self.client(asked).await {
+        let client = match self.client.get(asked).await {
             Ok(client) => client,
             Err(error) => return failed("Unusable", whole_text(&error), None),
         };
@@ -316,7 +290,7 @@ impl MetricsReader {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(error)) => {
                 // The next one may have other secrets.
-                self.client = None;
+                self.client.forget();
                 failed(error.reason(), whole_text(&error), error.hint())
             }
             Err(_) => {
@@ -328,7 +302,7 @@ impl MetricsReader {
     async fn queries(&mut self, client: &Client, asked: Duration) -> Result<MetricsRead, QueryError> {
         let clock = client.query("time()", None).await?;
         let time = clock.scalar.filter(|time| time.is_finite()).ok_or(QueryError::NoData)?;
-        let mut asking = Asking { client, config: &self.config, time, left: MAX_TOTAL };
+        let mut asking = Asking { client, config: &self.config, time, left: MAX_TOTAL, unnamed: 0 };
         let mut failures: Vec<ScopeFailure> = Vec::new();
         let of_error = |scope: String, error: &QueryError| {
             ScopeFailure::blinding(scope, error.reason(), whole_text(error), error.hint())
@@ -378,6 +352,13 @@ impl MetricsReader {
             }
             answered.push((place, samples));
         }
+        if asking.unnamed > 0 {
+            let message = format!(
+                "{} series are left out, because their metrics have odd names, or are more than {MAX_NAMES}",
+                asking.unnamed
+            );
+            failures.push(ScopeFailure::new("series".to_owned(), "Unusable", message, None));
+        }
         let mut telling = Telling::new(&self.config, &self.replies.key, &mut self.memory);
         for (place, samples) in answered {
             let Some(reader) = self.readers.get(place) else { continue };
@@ -410,6 +391,8 @@ struct Asking<'a> {
     time: f64,
     /// The number of series that may still be read.
     left: usize,
+    /// The number of series that are left out because of the names of their metrics.
+    unnamed: usize,
 }
 
 impl Asking<'_> {
@@ -427,11 +410,8 @@ impl Asking<'_> {
         for series in series {
             of_name.entry(series.label(NAME).into()).or_default().push(series);
         }
-        if of_name.len() > MAX_NAMES {
-            return Err(QueryError::TooManySeries { max: MAX_NAMES });
-        }
         let mut samples = Vec::new();
-        for (name, series) in of_name {
+        for (name, series) in self.named(of_name) {
             // A time is asked for by the name of the metric, because `timestamp()` drops the name.
             let name = if name.is_empty() { &*selector.name } else { &*name };
             let query = format!("timestamp({})", selector.query_of(name, &self.config.matchers));
@@ -445,6 +425,23 @@ impl Asking<'_> {
             }));
         }
         Ok((samples, partial))
+    }
+
+    /// Returns the series of at most [`MAX_NAMES`] metrics, whose names can stand in a query. Those of all jobs have their turns, so
+    /// that one exporter with many names displaces none of another one; what is left out is counted.
+    fn named(&mut self, of_name: BTreeMap<Box<str>, Vec<Series>>) -> Vec<(Box<str>, Vec<Series>)> {
+        let is_plain = |name: &str| name.is_empty() || is_metric(name);
+        let (plain, odd): (Vec<_>, Vec<_>) = of_name.into_iter().partition(|(name, _)| is_plain(name));
+        let job = |(_, series): &(Box<str>, Vec<Series>)| -> String {
+            series.first().map_or("", |series| series.label("job")).to_owned()
+        };
+        let jobs: Vec<(String, (Box<str>, Vec<Series>))> =
+            plain.into_iter().map(|named| (job(&named), named)).collect();
+        let mut turns: Vec<_> =
+            round_robin(jobs, |(job, _)| job).into_iter().map(|(_, named)| named).collect();
+        let beyond = turns.split_off(turns.len().min(MAX_NAMES));
+        self.unnamed += odd.iter().chain(&beyond).map(|(_, series)| series.len()).sum::<usize>();
+        turns
     }
 
     /// Returns the newest sample of `up` of each target.

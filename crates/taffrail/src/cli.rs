@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum, ValueHint};
 use taffrail_api::filter::{SortField, StatusFilter, SyncFilter};
 use taffrail_apps::trust::FindingCategory;
-use taffrail_apps::{AppLabel, AppLabels, AppQuery, Axis, Delivery};
+use taffrail_apps::{AppLabel, AppLabels, AppQuery, Axis, CheckFilter, Delivery};
 use taffrail_object::{LabelSelector, ObjectKey};
 use taffrail_observe::{TimeBudget, TimeLimits};
 use taffrail_status::Trust;
@@ -389,6 +389,11 @@ pub(crate) struct FilterArguments {
     #[arg(long, value_name = "LIST")]
     pub(crate) sync: Option<SyncFilter>,
 
+    /// With `apps`: list only apps with one of these results of checks, separated by commas: NAME, or NAME=false,
+    /// NAME=nodata, NAME=true. Only a hub evaluates checks: add --hub
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) check: Vec<CheckFilter>,
+
     /// List only apps of these delivery tools, separated by commas: flux-kustomization (or ks), flux-helmrelease (hr),
     /// argo-application (argo), config-sync, kpt, porch, helm, label (apps known only by labels)
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = Delivery::of_word)]
@@ -431,7 +436,7 @@ pub(crate) struct FilterArguments {
     /// --in-namespace or -n; dumps are searched in all namespaces but kube-system, kube-public and kube-node-lease
     #[arg(
         long,
-        conflicts_with_all = ["name", "declared", "watch", "delivery", "suspended", "selector", "sync", "problems"]
+        conflicts_with_all = ["name", "declared", "watch", "delivery", "suspended", "selector", "sync", "check", "problems"]
     )]
     pub(crate) orphaned: bool,
 
@@ -453,6 +458,8 @@ pub(crate) enum ProblemAxis {
     Source,
     /// A cluster of the app does not answer, or its data is old
     Freshness,
+    /// A check of the app by metrics is false, or has no data
+    Check,
 }
 
 impl From<ProblemAxis> for Axis {
@@ -462,6 +469,7 @@ impl From<ProblemAxis> for Axis {
             ProblemAxis::Sync => Axis::Sync,
             ProblemAxis::Source => Axis::Source,
             ProblemAxis::Freshness => Axis::Freshness,
+            ProblemAxis::Check => Axis::Check,
         }
     }
 }

@@ -8,7 +8,7 @@ export const statusWord = (status: Status) => (status === "Current" ? "Ready" : 
 
 export const FRESHNESS: readonly FreshnessState[] = ["live", "stale", "lost"];
 
-export const AXES: readonly Axis[] = ["health", "sync", "source", "freshness"];
+export const AXES: readonly Axis[] = ["health", "sync", "source", "freshness", "check"];
 
 export const SYNC_STATES: readonly SyncState[] = ["Failed", "OutOfSync", "Unknown", "Syncing", "Suspended", "Synced"];
 

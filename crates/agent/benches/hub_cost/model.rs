@@ -305,6 +305,7 @@ impl Model {
             upstreams: None,
             not_live: None,
             unobserved: Default::default(),
+            checks: Vec::new(),
         };
         let object = ObjectKey::new("apps", "Deployment", &*namespace, name);
         let worst = state.problem_message(cluster, app).filter(|_| state.health != Health::Ready);

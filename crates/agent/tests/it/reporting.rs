@@ -32,6 +32,7 @@ pub(crate) fn halves(home: &str, target: &str, name: &str) -> Vec<Half> {
         upstreams: None,
         not_live: None,
         unobserved: Default::default(),
+        checks: Vec::new(),
     };
     let counts = Counts { current: 1, ..Counts::default() };
     let observed = ObservedHalf {

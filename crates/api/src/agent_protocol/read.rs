@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_apps::{
-    Axis, ClusterId, Delivery, FreshnessState, NotLiveState, Problem, ProblemSeverity, RelationType, Source,
-    Sync, SyncAttempt, SyncResult, SyncState, UpstreamProblem,
+    Axis, ClusterId, DeclaredCheck, Delivery, FreshnessState, NotLiveState, Problem, ProblemSeverity,
+    RelationType, Source, Sync, SyncAttempt, SyncResult, SyncState, UpstreamProblem,
 };
 use taffrail_object::ObjectKey;
 use taffrail_status::{Status, rollup::Counts};
@@ -146,6 +146,7 @@ fn declared(half: wire::Declared, cluster: &ClusterId) -> Result<DeclaredHalf, I
         not_live,
         upstreams,
         upstreams_left_out,
+        checks,
     } = half;
     let upstreams = HalfUpstreams {
         apps: upstreams
@@ -187,6 +188,7 @@ fn declared(half: wire::Declared, cluster: &ClusterId) -> Result<DeclaredHalf, I
         upstreams: (upstreams != HalfUpstreams::default()).then(|| Arc::new(upstreams)),
         not_live: not_live.map(freshness),
         unobserved: Unobserved::default(),
+        checks: checks.into_iter().map(check).collect(),
     })
 }
 
@@ -202,6 +204,11 @@ fn upstream(upstream: wire::Upstream, cluster: &ClusterId) -> Result<Option<Half
     let wire::Upstream { app, is_missing, .. } = upstream;
     let app = app_id(app.ok_or(InvalidMessage::Missing("app upstream"))?, cluster);
     Ok(app.map(|app| HalfUpstream { relation, app, is_missing }))
+}
+
+fn check(check: wire::Check) -> DeclaredCheck {
+    let wire::Check { name, parameters, fault } = check;
+    DeclaredCheck { name, parameters: parameters.into_iter().collect(), fault }
 }
 
 fn attempt(sync: wire::SyncAttempt) -> Result<SyncAttempt, InvalidMessage> {

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use prost::Message as _;
 use taffrail_apps::{
-    Axis, ClusterId, Delivery, FreshnessState, NotLiveState, Problem, ProblemSeverity, RelationType, Source,
-    Sync, SyncAttempt, SyncResult, SyncState, UpstreamProblem,
+    Axis, ClusterId, DeclaredCheck, Delivery, FreshnessState, NotLiveState, Problem, ProblemSeverity,
+    RelationType, Source, Sync, SyncAttempt, SyncResult, SyncState, UpstreamProblem,
 };
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
@@ -126,6 +126,18 @@ fn halves() -> Vec<Half> {
             }),
             not_live: if at_place % 2 == 0 { None } else { stale(Some(1_500)) },
             unobserved: Default::default(),
+            checks: vec![
+                DeclaredCheck {
+                    name: "error-rate".to_owned(),
+                    parameters: BTreeMap::from([("service".to_owned(), "web\"}".to_owned())]),
+                    fault: None,
+                },
+                DeclaredCheck {
+                    name: "latency".to_owned(),
+                    parameters: BTreeMap::new(),
+                    fault: some("the check has more than 16 parameters"),
+                },
+            ],
         };
         let counts =
             Counts { current: 1, in_progress: 2, failed: 3, terminating: 4, not_found: 5, unknown: 6 };

@@ -144,6 +144,7 @@ fn declared(half: DeclaredHalf, cluster: &ClusterId) -> wire::Declared {
         not_live,
         // An agent reads an API server, which tells all.
         unobserved: _,
+        checks,
     } = half;
     let state = match sync.state {
         SyncState::Synced => wire::SyncState::Synced,
@@ -192,6 +193,7 @@ fn declared(half: DeclaredHalf, cluster: &ClusterId) -> wire::Declared {
         not_live: not_live.map(freshness),
         upstreams_left_out: upstreams.as_ref().map_or(0, |it| count(it.left_out)),
         upstreams: upstreams.iter().flat_map(|it| &it.apps).map(|it| upstream(it, cluster)).collect(),
+        checks: checks.into_iter().map(check).collect(),
     }
 }
 
@@ -204,6 +206,11 @@ fn upstream(upstream: &HalfUpstream, cluster: &ClusterId) -> wire::Upstream {
         RelationType::HostedBy => wire::RelationType::HostedBy,
     };
     wire::Upstream { r#type: relation.into(), app: Some(app_id(app, cluster)), is_missing }
+}
+
+fn check(check: taffrail_apps::DeclaredCheck) -> wire::Check {
+    let taffrail_apps::DeclaredCheck { name, parameters, fault } = check;
+    wire::Check { name, parameters: parameters.into_iter().collect(), fault }
 }
 
 fn observed(half: ObservedHalf) -> wire::Observed {
@@ -267,6 +274,8 @@ fn axis_code(axis: Axis) -> wire::Axis {
         Axis::Health => wire::Axis::Health,
         Axis::Sync => wire::Axis::Sync,
         Axis::Source => wire::Axis::Source,
+        // Only a hub has results of checks.
+        Axis::Check => wire::Axis::Unspecified,
     }
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{
-    App, AppRef, Axis, ClusterId, Freshness, FreshnessState, Problem, RelationType, Resource, Source, Sync,
-    SyncAttempt, Upstream, UpstreamProblem, Words, health_problem, unconfirmed_problem,
+    App, AppRef, Axis, ClusterId, DeclaredCheck, Freshness, FreshnessState, Problem, RelationType, Resource,
+    Source, Sync, SyncAttempt, Upstream, UpstreamProblem, Words, health_problem, unconfirmed_problem,
 };
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
@@ -131,6 +131,9 @@ pub struct DeclaredHalf {
     /// The parts that the source cannot tell.
     #[serde(default, skip_serializing_if = "Unobserved::is_empty")]
     pub unobserved: Unobserved,
+    /// The checks that the declaring object names, sorted by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<DeclaredCheck>,
 }
 
 /// The apps upstream of one app, in a report.
@@ -164,7 +167,18 @@ impl ObservedHalf {
 impl DeclaredHalf {
     pub(super) fn size(&self) -> usize {
         let DeclaredHalf {
-            key, target, sync, source, labels, message, own, problems, syncs, upstreams, ..
+            key,
+            target,
+            sync,
+            source,
+            labels,
+            message,
+            own,
+            problems,
+            syncs,
+            upstreams,
+            checks,
+            ..
         } = self;
         let revisions = [&sync.desired, &sync.attempted, &sync.applied];
         let source_size = |source: &Arc<Source>| {
@@ -184,6 +198,7 @@ impl DeclaredHalf {
                 let AppId { home, app } = &upstream.app;
                 32 + home.0.len() + app.namespace.len() + app.name.len()
             })
+            + sum(checks, DeclaredCheck::size)
     }
 }
 
@@ -281,7 +296,7 @@ pub fn halves(
     let (of_health, of_tool): (Vec<Problem>, Vec<Problem>) = app
         .problems
         .iter()
-        .filter(|problem| problem.axis != Axis::Freshness)
+        .filter(|problem| !matches!(problem.axis, Axis::Freshness | Axis::Check))
         .cloned()
         .partition(|problem| problem.axis == Axis::Health && !problem.is_beside_health());
     // An object that does not decide has no entry among the problems of the app.
@@ -320,6 +335,7 @@ pub fn halves(
         upstreams: upstreams.map(Arc::new),
         not_live: NotLive::of(app.home_freshness, now),
         unobserved: Unobserved::default(),
+        checks: app.declared_checks.clone(),
     };
     let observed = ObservedHalf {
         health: worst.map_or(Status::Current, |worst| worst.status),

@@ -4,6 +4,7 @@ use taffrail_apps::{ClusterId, Freshness, Problem, Upstream, Words, freshness_pr
 use taffrail_status::Status;
 
 use super::{AppId, DeclaredHalf, HalfUpstream, ObservedHalf, Speaker};
+use crate::checks::ToldChecks;
 use crate::{AppRow, RowPart, SyncRow};
 
 /// The facts about a cluster that the row of an app in it needs.
@@ -50,6 +51,7 @@ fn problems(
     declared: HeldHalf<'_, DeclaredHalf>,
     observed: Option<HeldHalf<'_, ObservedHalf>>,
     target: ClusterView<'_>,
+    checks: Option<&ToldChecks>,
 ) -> Vec<Problem> {
     let freshness = observed.map_or(Freshness::never(), |half| half.freshness);
     let seen = observed.map(|half| half.body);
@@ -62,8 +64,9 @@ fn problems(
     });
     let of_objects = speaker(declared.body, seen).map(|speaker| speaker.problem.clone());
     let unmarked = seen.and_then(|seen| seen.unmarked.as_deref().cloned());
-    let found = dark.into_iter().chain(of_objects).chain(declared.body.problems.iter().cloned()).collect();
-    order_problems(found, unmarked)
+    let found = dark.into_iter().chain(of_objects).chain(declared.body.problems.iter().cloned());
+    let of_checks = checks.into_iter().flat_map(|checks| &checks.problems).cloned();
+    order_problems(found.chain(of_checks).collect(), unmarked)
 }
 
 /// Returns the object that decides the status of an app: the declaring one (or the one that lists the objects) if its
@@ -101,6 +104,7 @@ pub fn join(
     declared: HeldHalf<'_, DeclaredHalf>,
     observed: Option<HeldHalf<'_, ObservedHalf>>,
     target: ClusterView<'_>,
+    checks: Option<&ToldChecks>,
     name: impl Fn(&ClusterId) -> Option<String>,
 ) -> AppRow {
     let never = Freshness::never();
@@ -108,7 +112,7 @@ pub fn join(
     let DeclaredHalf { key, sync, suspended, source, message, upstreams, .. } = declared.body;
     let speaker = speaker(declared.body, seen);
     let health = last_health(declared.body, seen);
-    let problems = problems(declared, observed, target);
+    let problems = problems(declared, observed, target, checks);
     let problem = problems.first().cloned();
     let message = match (speaker, seen) {
         (Some(speaker), _) => speaker.problem.message.clone(),
@@ -159,6 +163,7 @@ pub fn join(
         source: source.as_deref().cloned(),
         upstreams: upstreams.iter().flat_map(|it| &it.apps).map(upstream).collect(),
         upstreams_left_out: upstreams.as_ref().map_or(0, |it| it.left_out),
+        checks: checks.map(|checks| checks.results.clone()).unwrap_or_default(),
         unobserved: seen
             .map_or(declared.body.unobserved, |seen| declared.body.unobserved.union(seen.unobserved))
             .into(),

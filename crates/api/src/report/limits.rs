@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use taffrail_apps::{
-    AppName, ClusterId, MAX_SYNCS, MAX_UPSTREAMS, Problem, Source, Sync, SyncAttempt, UpstreamProblem, Words,
+    AppName, Axis, ClusterId, MAX_SYNCS, MAX_UPSTREAMS, Problem, Source, Sync, SyncAttempt, UpstreamProblem,
+    Words, bound_checks,
 };
 use taffrail_object::ObjectKey;
 use taffrail_object::selector::MAX_LABELS;
@@ -107,13 +108,27 @@ impl Limited for DeclaredHalf {
     fn limit(&mut self) -> bool {
         let has_short_labels = self.has_short_labels();
         let DeclaredHalf {
-            key, target, sync, source, labels, message, own, problems, syncs, upstreams, ..
+            key,
+            target,
+            sync,
+            source,
+            labels,
+            message,
+            own,
+            problems,
+            syncs,
+            upstreams,
+            checks,
+            ..
         } = self;
         // Most labels are short, and shared with other halves.
         if !has_short_labels {
             limit_labels(Arc::make_mut(labels));
         }
         let is_cut = !has_short_labels || problems.len() > MAX_PROBLEMS;
+        let is_cut = bound_checks(checks) || is_cut;
+        // Only a hub has results of checks.
+        problems.retain(|problem| problem.axis != Axis::Check);
         problems.truncate(MAX_PROBLEMS);
         // The tool itself forgets old ones.
         syncs.truncate(MAX_SYNCS);

@@ -143,8 +143,9 @@ fn hash_declared<H: Hasher>(half: &DeclaredHalf, is_steady: bool, hasher: &mut H
         upstreams,
         not_live,
         unobserved,
+        checks,
     } = half;
-    (key, target, sync, suspended, source, labels, upstreams).hash(hasher);
+    (key, target, sync, suspended, source, labels, upstreams, checks).hash(hasher);
     hash_text(message, is_steady, hasher);
     hash_speaker(own.as_deref(), is_steady, hasher);
     hash_problems(problems, is_steady, hasher);

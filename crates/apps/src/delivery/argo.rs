@@ -153,6 +153,7 @@ pub(super) fn declare(declaring: &Declaring<'_, '_>, notes: &mut Notes) -> Decla
         trouble,
         source: source(object),
         delivered_by: None,
+        checks: Vec::new(),
         claimant,
     };
     Declared { app, target, release: None }

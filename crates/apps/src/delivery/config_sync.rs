@@ -70,6 +70,7 @@ fn reconciler(objects: &dyn Objects, home: usize, observed: &Observed<'_>, notes
         trouble,
         source: source(object),
         delivered_by: None,
+        checks: Vec::new(),
         claimant: Claimant::in_namespace(
             home,
             key.namespace,

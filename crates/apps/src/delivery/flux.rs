@@ -383,6 +383,7 @@ impl<'a> Reader<'_, 'a> {
             trouble,
             source,
             delivered_by: None,
+            checks: Vec::new(),
             claimant: Claimant::in_namespace(
                 self.home,
                 namespace,

@@ -81,6 +81,7 @@ pub(super) fn declare(
             trouble: None,
             source: None,
             delivered_by: None,
+            checks: Vec::new(),
             claimant: Claimant::in_namespace(
                 home,
                 newest.key.namespace,

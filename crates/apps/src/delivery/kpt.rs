@@ -69,6 +69,7 @@ fn resource_group(home: usize, observed: &Observed<'_>, notes: &mut Notes) -> De
         trouble: trouble(object),
         source: None,
         delivered_by: None,
+        checks: Vec::new(),
         claimant: Claimant::in_namespace(home, key.namespace, mark.into_iter().collect()),
     }
 }

@@ -37,6 +37,7 @@ use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef, duration};
 use taffrail_status::{Observed, Trust};
 
+use crate::checks::declared_checks;
 use crate::claims::{ClaimIndex, Claims};
 use crate::declaration::{Declaration, Destination};
 use crate::fleet::Fleet;
@@ -333,12 +334,14 @@ fn read(
 ///
 /// Reads its own cluster alone, so that the result is the same in any fleet.
 fn declare(declaring: &Declaring<'_, '_>, notes: &mut Notes) -> Option<Declared> {
-    match declaring.observed.key.group {
-        flux::KUSTOMIZE | flux::HELM => Some(flux::declare(declaring, notes)),
-        argo::GROUP => Some(argo::declare(declaring, notes)),
-        config_sync::GROUP => Some(config_sync::declare(declaring, notes)),
-        _ => kpt::declare(declaring, notes),
-    }
+    let mut declared = match declaring.observed.key.group {
+        flux::KUSTOMIZE | flux::HELM => flux::declare(declaring, notes),
+        argo::GROUP => argo::declare(declaring, notes),
+        config_sync::GROUP => config_sync::declare(declaring, notes),
+        _ => kpt::declare(declaring, notes)?,
+    };
+    declared.app.checks = declared_checks(&declaring.observed.object);
+    Some(declared)
 }
 
 /// Finds the target cluster of a declared app in the fleet, and the objects that only that cluster knows. An app from

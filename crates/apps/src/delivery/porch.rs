@@ -22,6 +22,7 @@ use taffrail_status::{Observed, Presence};
 
 use super::{Declaration, Declarations, Destination, MOST_MALFORMED, ObjectKeys, short, text, time};
 use crate::agreement::Claimant;
+use crate::checks::declared_checks;
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
 use crate::names;
@@ -357,6 +358,7 @@ impl Package<'_> {
                 reference: repository.map(|repository| repository.branch.clone()),
             }),
             delivered_by: None,
+            checks: declared_checks(&newest.observed.object),
             claimant: Claimant::default(),
         }
     }

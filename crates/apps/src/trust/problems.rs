@@ -56,7 +56,8 @@ fn is_told<'a>(
 
 fn finding(cluster: &ClusterContext<'_>, place: usize, app: &App, problem: &Problem) -> Option<Finding> {
     let (category, reason) = match (problem.axis, &*problem.state) {
-        (Axis::Health, _) => return None,
+        // A check says nothing of the objects.
+        (Axis::Health | Axis::Check, _) => return None,
         (Axis::Freshness, _) => (FindingCategory::Unread, "HomeNotLive"),
         (Axis::Sync, "Failed") => (FindingCategory::Disagreeing, "SyncFailed"),
         (Axis::Sync, "Unknown") => (FindingCategory::Disagreeing, "SyncUnknown"),

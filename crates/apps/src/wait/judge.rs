@@ -510,7 +510,7 @@ fn of_problem(app: &App) -> Option<Opinion> {
     let opinion = match problem.axis {
         // The home is not live: its declarations may have changed.
         Axis::Freshness => Opinion::unobserved(problem.message.clone()),
-        Axis::Health | Axis::Sync | Axis::Source => Opinion::waiting(problem.message.clone()),
+        Axis::Health | Axis::Sync | Axis::Source | Axis::Check => Opinion::waiting(problem.message.clone()),
     };
     Some(opinion.because(&problem.state))
 }

@@ -42,6 +42,7 @@ fn declared(home: &str, target: &str) -> Half {
         upstreams: None,
         not_live: None,
         unobserved: Default::default(),
+        checks: Vec::new(),
     };
     Half { app: app(home), fingerprint: 1, body: HalfBody::Declared(Box::new(body)) }
 }

@@ -148,6 +148,7 @@ impl<'r, 'q> Past<'r, 'q> {
             ("suspended", filter.suspended),
             ("selector", filter.labels.is_some()),
             ("problems", filter.problems.as_ref().is_some_and(|axes| !axes.is_empty())),
+            ("check", !filter.checks.is_empty()),
             ("sort", sort.is_some()),
             ("fields", !fields.is_empty()),
             ("group-by", group_by.is_some()),

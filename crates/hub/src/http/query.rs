@@ -45,6 +45,7 @@ pub(crate) const APP_FIELDS: &[&str] = &[
     "source",
     "upstreams",
     "upstreamsLeftOut",
+    "checks",
     "unobserved",
 ];
 
@@ -124,7 +125,7 @@ fn why(error: impl fmt::Display) -> Why {
 }
 
 const SORTS: &[&str] = &["name", "status", "cluster", "since", "delivery"];
-const AXES: &[&str] = &["health", "sync", "source", "freshness"];
+const AXES: &[&str] = &["health", "sync", "source", "freshness", "check"];
 const GROUPS: &[&str] =
     &["cluster", "home", "namespace", "name", "key", "delivery", "status", "sync", "problem", "source"];
 
@@ -154,6 +155,7 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
                     "sync" => Axis::Sync,
                     "source" => Axis::Source,
                     "freshness" => Axis::Freshness,
+                    "check" => Axis::Check,
                     _ => return Err(one_of(word, AXES)),
                 });
             }
@@ -166,6 +168,17 @@ pub(crate) static PARAMETERS: &[Parameter] = &[
         form: ParameterForm::Text,
         set: |query, value| {
             query.filter.sync = Some(value.parse().map_err(why)?);
+            Ok(())
+        },
+    },
+    Parameter {
+        name: "check",
+        about: "Only apps with one of these results of checks: `NAME`, `NAME=false`, `NAME=nodata` or `NAME=true`.",
+        form: ParameterForm::List,
+        set: |query, value| {
+            for word in words(value) {
+                query.filter.checks.push(word.parse().map_err(why)?);
+            }
             Ok(())
         },
     },
@@ -455,7 +468,7 @@ mod tests {
         assert_eq!(refused("sort=name"), "parameter 'sort': the path has no such parameter");
         assert_eq!(
             refused("problems=sync,weather"),
-            "parameter 'problems': 'weather' is not one of health, sync, source, freshness"
+            "parameter 'problems': 'weather' is not one of health, sync, source, freshness, check"
         );
         assert_eq!(
             refused(&format!("cluster={}", "a,".repeat(1_001))),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use taffrail_api::AppName;
 use taffrail_api::filter::{StatusFilter, SyncFilter};
-use taffrail_apps::{Axis, ClusterId, Delivery};
+use taffrail_apps::{Axis, CheckFilter, ClusterId, Delivery};
 use taffrail_object::LabelSelector;
 
 use super::classes::CountedClass;
@@ -46,6 +46,8 @@ pub struct AppFilter {
     pub problems: Option<BTreeSet<Axis>>,
     /// The sync states of which an app must have one, or none if they are negated; `None` for any.
     pub sync: Option<SyncFilter>,
+    /// The conditions on checks of which an app must meet one; empty for any.
+    pub checks: Vec<CheckFilter>,
     /// The deliveries of which an app must have one; empty for any.
     pub deliveries: Vec<Delivery>,
     /// True to keep only apps whose delivery is suspended.
@@ -314,7 +316,9 @@ impl AppFilter {
             true => self.admits_unknown(&pair.declared.body.target),
             false => is_admitted,
         };
-        is_in && is_named() && self.labels.as_ref().is_none_or(label) && is_found()
+        let results = pair.checks.as_ref().map(|checks| &*checks.results).unwrap_or_default();
+        let is_checked = self.checks.is_empty() || self.checks.iter().any(|check| check.admits(results));
+        is_in && is_named() && is_checked && self.labels.as_ref().is_none_or(label) && is_found()
     }
 }
 
@@ -397,9 +401,9 @@ impl PreparedFilter<'_> {
         if states.iter().all(Option::is_none) {
             return None;
         }
-        let AppFilter { labels, namespaces, names, .. } = self.filter;
+        let AppFilter { labels, namespaces, names, checks, .. } = self.filter;
         let is_in = self.places.is_none() || cluster.pairs.strays == 0;
-        let is_any = namespaces.is_empty() && names.is_empty() && labels.is_none();
+        let is_any = namespaces.is_empty() && names.is_empty() && labels.is_none() && checks.is_empty();
         let is_decided = is_in && is_any && wanted.is_empty();
         Some(InCluster { prepared: self, place, cluster, states, is_admitted, wanted, is_decided })
     }

@@ -184,6 +184,7 @@ fn axis_value(axis: Option<Axis>) -> Value<'static> {
         Some(Axis::Health) => "health",
         Some(Axis::Sync) => "sync",
         Some(Axis::Source) => "source",
+        Some(Axis::Check) => "check",
     })
 }
 

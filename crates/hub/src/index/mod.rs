@@ -5,6 +5,7 @@
 
 mod attention;
 mod change_log;
+mod checks;
 mod classes;
 mod coverage;
 mod filter;
@@ -37,6 +38,7 @@ use tokio::sync::{Notify, watch};
 
 use change_log::ChangeLog;
 pub(crate) use change_log::ViewDifferences;
+pub use checks::AppChecks;
 pub use filter::{AppFilter, InvalidName, NameFilter};
 pub use groups::GroupBy;
 use journal::Journal;
@@ -120,6 +122,8 @@ struct Owner {
     /// had.
     states: HashMap<ClusterId, Vec<FreshnessState>>,
     unheard: Arc<UnheardClusters>,
+    /// The pairs of the apps that declare checks, as they were published last.
+    checked: HashMap<AppId, Arc<Pair>>,
     /// The moment at which the index was made.
     begun: Option<HubTime>,
 }
@@ -449,6 +453,7 @@ impl Owner {
     /// nothing is marked and `old` is not the state before the first publication.
     fn publish(&mut self, old: &PublishedFleet, at: Duration) -> Option<Publication> {
         self.turn_sources(at);
+        self.apps.extend(self.fleet.checks.ended(at));
         self.find_strays(old);
         if !self.clusters.is_empty() {
             self.note_heard();
@@ -480,7 +485,11 @@ impl Owner {
             if place != pair.home.cluster {
                 self.elsewhere.insert(AppId::clone(&pair.app), place);
             }
-            let change = PairChange { place, before: None, after: Some(Arc::new(pair)) };
+            let pair = Arc::new(pair);
+            if pair.checks.is_some() {
+                self.checked.insert(AppId::clone(&pair.app), Arc::clone(&pair));
+            }
+            let change = PairChange { place, before: None, after: Some(pair) };
             changes.entry(place).or_default().push(change);
         }
         self.assemble(changes, &PublishedFleet::default(), at)
@@ -605,6 +614,11 @@ impl Owner {
             Some((place, Arc::clone(pairs.pairs.get(pairs.find(&app)?)?)))
         });
         let after = Pair::of(&self.fleet, &app, at).map(Arc::new);
+        self.fleet.checks.keep(&app, after.as_ref().map(|pair| &*pair.declared.body));
+        match after.as_ref().filter(|pair| pair.checks.is_some()) {
+            Some(pair) => drop(self.checked.insert(app.clone(), Arc::clone(pair))),
+            None => drop(self.checked.remove(&app)),
+        }
         match &after {
             Some(pair) if pair.shown() != pair.home.cluster => {
                 self.elsewhere.insert(app, pair.shown());

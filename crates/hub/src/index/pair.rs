@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use taffrail_api::checks::ToldChecks;
 use taffrail_api::report::{AppId, DeclaredHalf, KeptHalf, ObservedHalf, last_health, speaker};
 use taffrail_apps::{Axis, ClusterId, Delivery, FreshnessState, Problem, ProblemSeverity, SyncState};
 use taffrail_status::Status;
@@ -27,6 +28,8 @@ pub(crate) struct Pair {
     /// The cluster that holds the objects; `None` if the fleet does not have it.
     pub(crate) target: Option<Place>,
     pub(crate) observed: Option<(u16, KeptHalf<ObservedHalf>)>,
+    /// The results of the checks that the app declares; `None` if it declares none.
+    pub(crate) checks: Option<Arc<ToldChecks>>,
 }
 
 /// A reference to one source of one cluster.
@@ -76,6 +79,7 @@ impl Pair {
             declared: declared.clone(),
             target: target.map(|target| target.place),
             observed,
+            checks: fleet.checks.told(app, &declared.body, at),
         })
     }
 
@@ -217,7 +221,7 @@ impl Axes {
 
     /// Returns the axis of a set that has only one.
     pub(crate) fn single(self) -> Option<Axis> {
-        let all = [Axis::Health, Axis::Sync, Axis::Source, Axis::Freshness];
+        let all = [Axis::Health, Axis::Sync, Axis::Source, Axis::Freshness, Axis::Check];
         all.into_iter().find(|axis| self == Axes::default().with(*axis))
     }
 }
@@ -279,7 +283,13 @@ fn problems_of<'h>(
 ) -> impl Iterator<Item = &'h Problem> {
     let unmarked = observed.and_then(|observed| observed.unmarked.as_deref());
     let speaker = speaker(declared, observed);
-    speaker.map(|speaker| &speaker.problem).into_iter().chain(&declared.problems).chain(unmarked)
+    let of_checks = pair.checks.iter().flat_map(|checks| &checks.problems);
+    speaker
+        .map(|speaker| &speaker.problem)
+        .into_iter()
+        .chain(&declared.problems)
+        .chain(of_checks)
+        .chain(unmarked)
 }
 
 /// Returns the most severe problem of a pair except those of freshness; `None` if it has none. The notice about objects

@@ -6,12 +6,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use taffrail_api::checks::EvaluatedCheck;
 use taffrail_api::report::{
     AppId, ClusterReport, Content, DeclaredHalf, Half, HalfBody, HalfId, HalfSide, ObservedHalf, Report,
     Speaker, StreamPosition,
 };
 use taffrail_api::{AppName, ErrorRow};
-use taffrail_apps::{Axis, ClusterId, Delivery, Problem, ProblemSeverity, Sync, SyncState};
+use taffrail_apps::{
+    Axis, CheckAnswer, CheckResult, ClusterId, DeclaredCheck, Delivery, Problem, ProblemSeverity, Sync,
+    SyncState,
+};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
@@ -78,6 +82,7 @@ pub(crate) fn declared(app: &AppId, target: &str, edit: impl FnOnce(&mut Declare
         upstreams: None,
         not_live: None,
         unobserved: Default::default(),
+        checks: Vec::new(),
     };
     edit(&mut body);
     Half { app: app.clone(), fingerprint: fingerprint(&body), body: HalfBody::Declared(Box::new(body)) }
@@ -114,6 +119,12 @@ pub(crate) fn observed(app: &AppId, health: Status, message: &str) -> Half {
         unobserved: Default::default(),
     };
     Half { app: app.clone(), fingerprint: fingerprint(&body), body: HalfBody::Observed(Box::new(body)) }
+}
+
+/// Returns a check of this name about a service.
+pub(crate) fn check(name: &str, service: &str) -> DeclaredCheck {
+    let parameters = BTreeMap::from([("service".to_owned(), service.to_owned())]);
+    DeclaredCheck { name: name.to_owned(), parameters, fault: None }
 }
 
 fn fingerprint(body: &impl std::hash::Hash) -> u64 {
@@ -219,6 +230,21 @@ impl SampleFleet {
     pub(crate) fn remove(&self, cluster: &str, app: &AppId, side: HalfSide) {
         let gone = vec![HalfId { app: app.clone(), side }];
         self.send(cluster, "observer", Content::Changes { changed: Vec::new(), gone });
+    }
+
+    /// Takes the result of a check of an app in a cluster, which counts for so many seconds.
+    pub(crate) fn check(
+        &self,
+        (app, target): (&AppId, &str),
+        asked: DeclaredCheck,
+        result: CheckAnswer,
+        seconds: u64,
+    ) {
+        let message = if result == CheckAnswer::False { "3 is not below 2" } else { "" };
+        let result = CheckResult { result, ..CheckResult::no_data(&asked.name, message) };
+        let (app, target) = (Arc::new(app.clone()), id(target));
+        let live = Duration::from_secs(seconds);
+        self.index.take_checks([EvaluatedCheck { app, target, asked, result, age: Duration::ZERO, live }]);
     }
 
     /// Forgets what a source told of a cluster.

@@ -1,5 +1,7 @@
 //! The published fleet beside a naive evaluation of the same reports.
 
+mod checks;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use taffrail_api::diff::KeyedRow;
@@ -9,7 +11,7 @@ use taffrail_api::report::{
     AppId, ClusterReport, HalfBody, HalfSide, HalfUpstream, HalfUpstreams, NotLive, Speaker,
 };
 use taffrail_api::{AppRow, ClusterRow, ErrorRow};
-use taffrail_apps::{Axis, Problem, ProblemSeverity, RelationType, SyncState, UpstreamProblem};
+use taffrail_apps::{Axis, CheckAnswer, Problem, ProblemSeverity, RelationType, SyncState, UpstreamProblem};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
@@ -17,7 +19,7 @@ use taffrail_status::rollup::Counts;
 use super::page::{AppQueryPage, PageKey};
 use super::page_watch::PageWatch;
 use super::pair::{ListedPair, Summary};
-use super::samples::{SampleFleet, app, declared, observed, problem};
+use super::samples::{SampleFleet, app, check, declared, observed, problem};
 use super::*;
 
 const CLUSTERS: [&str; 5] = ["hub", "eu-1", "eu-2", "us-1", "us-2"];
@@ -46,7 +48,7 @@ pub(super) fn disturb(fleet: &SampleFleet, random: &mut fastrand::Rng) {
                 1 => half.problems.push(problem(Axis::Source, ProblemSeverity::Notice, "suspended")),
                 2 => half.sync.state = SyncState::Failed,
                 3 => half.suspended = true,
-                _ => {}
+                _ => half.checks = vec![check("error-rate", "web"), check("latency", "web")],
             });
             fleet.change(home, source, vec![half]);
         }
@@ -85,6 +87,15 @@ fn upstream_of(app: &AppId) -> Arc<HalfUpstreams> {
     Arc::new(HalfUpstreams { apps: vec![upstream], left_out: 0 })
 }
 
+/// Evaluates a check of some app.
+fn evaluate(fleet: &SampleFleet, random: &mut fastrand::Rng) {
+    let home = CLUSTERS[random.usize(..CLUSTERS.len())];
+    let target = if home == "hub" { CLUSTERS[random.usize(..CLUSTERS.len())] } else { home };
+    let named = app(home, ["a/web", "a/db", "b/web", "b/queue"][random.usize(..4)]);
+    let asked = check(["error-rate", "latency"][random.usize(..2)], "web");
+    fleet.check((&named, target), asked, CheckAnswer::ALL[random.usize(..3)], random.u64(1..90));
+}
+
 /// Returns a filter for the clusters with the label `region=eu`.
 fn in_eu() -> AppFilter {
     AppFilter { cluster_labels: Some("region=eu".parse().unwrap()), ..AppFilter::default() }
@@ -118,13 +129,15 @@ fn pages(view: &FleetView, filter: &AppFilter, sort: Option<SortField>) -> Vec<A
 
 #[test]
 fn published_fleet_equals_a_naive_evaluation() {
-    let (mut seen, mut dark) = (0, 0);
+    let (mut seen, mut dark, mut answered) = (0, 0, 0);
     for seed in 0..60 {
         let mut random = fastrand::Rng::with_seed(seed);
         let fleet = SampleFleet::new();
         CLUSTERS.iter().take(3).for_each(|cluster| fleet.open(cluster, "observer"));
+        let mut of_checks = fastrand::Rng::with_seed(seed);
         for step in 0..120 {
             disturb(&fleet, &mut random);
+            (0..3).for_each(|_| evaluate(&fleet, &mut of_checks));
             if random.u32(..3) > 0 {
                 continue;
             }
@@ -142,11 +155,13 @@ fn published_fleet_equals_a_naive_evaluation() {
             }
             seen += published.len();
             dark += published.iter().filter(|row| !row.freshness.is_live()).count();
+            let results = published.iter().flat_map(|row| &row.checks);
+            answered += results.filter(|it| it.result != CheckAnswer::NoData).count();
         }
     }
     assert!(
-        seen > 5_000 && dark > 1_000,
-        "{seen} rows, {dark} of them not live, are too few to prove something"
+        seen > 5_000 && dark > 1_000 && answered > 300,
+        "{seen} rows, {dark} of them not live, with {answered} results of checks, are too few to prove something"
     );
 }
 

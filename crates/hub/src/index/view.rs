@@ -547,7 +547,7 @@ impl FleetView {
             Some(self.cluster_view(self.fleet.cluster(*place)?).name.to_owned())
                 .filter(|name| !name.is_empty())
         };
-        join(&pair.app, declared, observed, target, name)
+        join(&pair.app, declared, observed, target, pair.checks.as_deref(), name)
     }
 
     /// Makes the row of the cluster at a place; `None` if there is no cluster, or it has no source.

@@ -32,15 +32,15 @@ pub(crate) use taffrail::{HubMemory, is_of_one_app};
 pub(crate) enum Scope {
     /// A family whose meaning is known.
     Known(Family),
-    /// The mapping of this metric.
-    Mapped(Arc<str>),
+    /// A mapping of a metric, by its place in the configuration: several may be of one metric.
+    Mapped(Arc<str>, usize),
 }
 
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Scope::Known(family) => write!(f, "metrics of {family}"),
-            Scope::Mapped(metric) => write!(f, "metric {metric}"),
+            Scope::Mapped(metric, _) => write!(f, "metric {metric}"),
         }
     }
 }
@@ -119,7 +119,7 @@ pub(crate) fn readers(config: &ServerConfig) -> Vec<ScopeReader> {
         let selector =
             Selector { name: Arc::clone(&metric), is_expression: false, matchers: mapping.matchers.clone() };
         ScopeReader {
-            scope: Scope::Mapped(metric),
+            scope: Scope::Mapped(metric, place),
             selectors: vec![selector],
             tell: mapped::tell,
             mapping: place,

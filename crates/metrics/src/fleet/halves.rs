@@ -17,7 +17,9 @@ use taffrail_apps::{
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
-use super::{HeldFact, MetricsApp, MetricsFleet, ServerFacts, identity, is_metrics_id};
+use super::{
+    HeldFact, MAX_CLUSTER_APPS, MetricsApp, MetricsFleet, ScopeFailure, ServerFacts, identity, is_metrics_id,
+};
 use crate::families::{is_of_one_app, sync_rank};
 
 /// The time for which an app may be out of sync before that is a problem.
@@ -26,8 +28,8 @@ const MAX_UNSYNCED: Duration = Duration::from_secs(600);
 /// The parts that an observed half can tell; a declared half can tell all others.
 const OBSERVED: [RowPart; 2] = [RowPart::Health, RowPart::Objects];
 
-/// A fact with its metric and its freshness at one moment.
-type FreshFact<'f> = (&'f str, &'f HeldFact, NotLive);
+/// A fact with its metric and its freshness at one moment, and true if it would be live without gaps in answers.
+type FreshFact<'f> = (&'f str, &'f HeldFact, NotLive, bool);
 
 impl MetricsFleet {
     /// Passes the present halves and the reports of all clusters to `streams`; `known` has the identities of clusters
@@ -69,6 +71,11 @@ impl MetricsFleet {
                     .any(|(_, held)| held.fact.key.as_ref().is_some_and(|key| !is_of_one_app(key, app)));
                 // The closer source knows the app by another identity.
                 if is_foreign && !is_metrics_id(home) {
+                    continue;
+                }
+                // That source knows whether the app is gone; here it stays for a while.
+                let is_told = facts.facts.iter().any(|(_, held)| held.absent.is_none());
+                if !is_told && !is_metrics_id(home) {
                     continue;
                 }
                 let window = windows.entry(home).or_insert(LIVE);
@@ -138,10 +145,15 @@ impl MetricsFleet {
                 message: format!("metrics server {}: {message}", server.name),
                 silence: format!("is not told of by metrics server {}", server.name),
             });
+            let crowded = self.crowded.contains(name).then(|| {
+                let message =
+                    format!("only {MAX_CLUSTER_APPS} apps of the cluster are read, and there are more");
+                ScopeFailure::new("apps".to_owned(), "TooManyApps", message, None)
+            });
             let facts = ClusterReport {
                 name: name.to_string(),
                 id: Some(id.0.clone()).filter(|_| !is_metrics_id(id)),
-                blind: blind.clone(),
+                blind: crowded.as_ref().map(|crowded| crowded.message.clone()).or_else(|| blind.clone()),
                 lost,
                 live_window: (window > LIVE).then_some(window),
                 ..ClusterReport::default()
@@ -149,7 +161,7 @@ impl MetricsFleet {
             // Once for the server, not for each of its clusters.
             let of_server = server.failures.iter().filter(|_| place == 0);
             let own = self.refused.get(name).into_iter().flatten();
-            let errors = of_server.chain(own).map(|failure| failure.row(name)).collect();
+            let errors = of_server.chain(own).chain(&crowded).map(|failure| failure.row(name)).collect();
             streams.set_facts(id, facts, errors, now);
             streams.set_heard(id, age.and_then(|age| now.checked_sub(age)));
             if is_news {
@@ -177,14 +189,21 @@ impl MetricsFleet {
         ids: &'i BTreeMap<Box<str>, ClusterId>,
         now: Duration,
     ) -> (Option<&'i ClusterId>, DeclaredHalf, Option<ObservedHalf>) {
-        let mut facts: Vec<FreshFact<'_>> =
-            held.facts.iter().map(|(name, it)| (&*name.metric, it, self.freshness(&it.fact, now))).collect();
+        let mut facts: Vec<FreshFact<'_>> = held
+            .facts
+            .iter()
+            .filter(|(_, it)| is_metrics_id(home) || it.absent.is_none())
+            .map(|(name, it)| {
+                let (fresh, is_recent) = (self.freshness(&it.fact, now), self.is_recent(&it.fact, now));
+                (&*name.metric, it, fresh, is_recent)
+            })
+            .collect();
         // The freshest first.
-        facts.sort_by(|(one_name, one, one_fresh), (name, other, fresh)| {
+        facts.sort_by(|(one_name, one, one_fresh, _), (name, other, fresh, _)| {
             let by_state = one_fresh.state.cmp(&fresh.state);
             by_state.then(other.fact.at.total_cmp(&one.fact.at)).then(one_name.cmp(name))
         });
-        let target = facts.iter().find_map(|(_, it, _)| it.fact.destination.as_ref());
+        let target = facts.iter().find_map(|(_, it, ..)| it.fact.destination.as_ref());
         let target = target.and_then(|name| ids.get(name)).filter(|id| *id != home);
         let (observed, unseen) = observed(app, &facts);
         let (declared, is_unsynced) =
@@ -194,7 +213,8 @@ impl MetricsFleet {
     }
 }
 
-/// Returns the facts that tell something and are as fresh as the freshest of these; if none is live, only the newest.
+/// Returns the facts that tell something, and are live or would be without gaps in answers: such a one may be the worst, and is not
+/// displaced by a live one. If none is live, returns only the newest.
 fn best<'f, 'h, T>(
     facts: &'f [FreshFact<'h>],
     told: impl Fn(&'f HeldFact) -> Option<T>,
@@ -202,7 +222,7 @@ fn best<'f, 'h, T>(
     let mut telling = facts.iter().filter_map(|fact| Some((fact, told(fact.1)?)));
     let Some(first) = telling.next() else { return Vec::new() };
     let is_live = first.0.2.state == FreshnessState::Live;
-    let others = telling.take_while(|(fact, _)| is_live && fact.2.state == FreshnessState::Live);
+    let others = telling.filter(|(fact, _)| is_live && fact.3);
     std::iter::once(first).chain(others.collect::<Vec<_>>()).collect()
 }
 
@@ -219,7 +239,7 @@ fn observed(app: &AppName, facts: &[FreshFact<'_>]) -> (Option<ObservedHalf>, Un
             _ => Ordering::Equal,
         })
     });
-    let Some(((metric, held, fresh), health)) = worst else { return (None, all) };
+    let Some(((metric, held, fresh, _), health)) = worst else { return (None, all) };
     let counts = held.fact.told.counts;
     let unobserved = if health.is_of_objects { all.without(RowPart::Health) } else { all };
     let unobserved = if counts.is_some() { unobserved.without(RowPart::Objects) } else { unobserved };
@@ -330,8 +350,8 @@ fn declared(
     };
     let own =
         || AppKey::Own { delivery: app.delivery, namespace: app.namespace.clone(), name: app.name.clone() };
-    let key = facts.iter().find_map(|(_, held, _)| held.fact.key.clone());
-    let fresh = by.or(facts.first().copied()).map(|(.., fresh)| fresh);
+    let key = facts.iter().find_map(|(_, held, ..)| held.fact.key.clone());
+    let fresh = by.or(facts.first().copied()).map(|(_, _, fresh, _)| fresh);
     let half = DeclaredHalf {
         key: key.unwrap_or_else(|| own().to_string()),
         target: target.clone(),
@@ -352,6 +372,7 @@ fn declared(
         upstreams: None,
         not_live: fresh.and_then(not_live),
         unobserved,
+        checks: Vec::new(),
     };
     (half, is_unsynced)
 }

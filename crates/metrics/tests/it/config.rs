@@ -50,6 +50,14 @@ fn unknown_fields_and_wrong_values_are_refused_with_line_and_hint() {
         server.replace("https://", "https://user:password@"),
         server.replace("https://", "ftp://"),
         server.replace("name: prom", "name: a/b"),
+        with("checksPerMinute: 0"),
+        format!("{server}checks: [{{name: a, query: up}}]\n"),
+        format!("{server}checks: [{{name: a b, query: up, below: 1}}]\n"),
+        format!("{server}checks: [{{name: a, query: 'up > ${{x}}', below: 1}}]\n"),
+        format!("{server}checks: [{{name: a, query: up, below: 1, interval: 1s}}]\n"),
+        format!("{server}checks: [{{name: a, query: up, below: 1, servers: [other]}}]\n"),
+        format!("{server}checks: [{{name: a, query: up, below: .inf}}]\n"),
+        format!("{server}checks:\n- {{name: a, query: up, below: 1}}\n- {{name: a, query: up, above: 1}}\n"),
     ];
     let refusals: String = texts.iter().map(|text| refusal(text)).collect();
     assert!(!refusals.contains("password@"));
@@ -58,9 +66,9 @@ fn unknown_fields_and_wrong_values_are_refused_with_line_and_hint() {
         str![[r#"
 the list of metrics servers in metrics.yaml:1: there is no server
   list servers, each with a name and a url
-the list of metrics servers in metrics.yaml is not valid: at line 1: unknown field `server`, expected one of servers at line 1, column 1
+the list of metrics servers in metrics.yaml is not valid: at line 1: unknown field `server`, expected one of servers, checks at line 1, column 1
   docs/metrics.md lists the fields and their values
-the list of metrics servers in metrics.yaml is not valid: at line 4: unknown field `colour`, expected one of name, url, bearerTokenFile, basicAuth, tls, headers, clusterLabel, cluster, interval, matchers, families, destinations, mappings at line 4, column 3
+the list of metrics servers in metrics.yaml is not valid: at line 4: unknown field `colour`, expected one of name, url, bearerTokenFile, basicAuth, tls, headers, clusterLabel, cluster, interval, matchers, families, destinations, mappings, checksPerMinute at line 4, column 3
   docs/metrics.md lists the fields and their values
 the list of metrics servers in metrics.yaml:4: '1s' is not an interval
   write 5s to 60s
@@ -92,6 +100,22 @@ the list of metrics servers in metrics.yaml:3: 'ftp://prom.example' is not the U
   write https://HOST[:PORT][/PATH], without user, query and the final /api/v1
 the list of metrics servers in metrics.yaml:2: 'a/b' is not a name of a server
   use up to 63 letters, digits, '-', '.' and '_'
+the list of metrics servers in metrics.yaml:4: checksPerMinute is 0
+  write a number from 1 to 6000
+the list of metrics servers in metrics.yaml:4: the check 'a' has no bound that is a number
+  add below: NUMBER, above: NUMBER, or both
+the list of metrics servers in metrics.yaml:4: 'a b' is not a name of a check
+  use up to 63 letters, digits, '-', '.' and '_'
+the list of metrics servers in metrics.yaml:4: the query of the check 'a' cannot be used: a placeholder stands only in the quoted value of a matcher, such as service="${service}", at '${x}'
+  docs/metrics.md says what a query may have
+the list of metrics servers in metrics.yaml:4: '1s' is not an interval of a check
+  write 15s to 1h
+the list of metrics servers in metrics.yaml:4: the check 'a' names the server 'other', which the file does not list
+  name servers of the file
+the list of metrics servers in metrics.yaml:4: the check 'a' has no bound that is a number
+  add below: NUMBER, above: NUMBER, or both
+the list of metrics servers in metrics.yaml:6: two checks have the name 'a'
+  give each check a name of its own
 
 "#]]
     );

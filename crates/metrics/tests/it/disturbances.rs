@@ -468,3 +468,114 @@ async fn failed_syncs_are_told_by_the_counter_that_grew_last() {
     }
     assert_eq!(states, ["OutOfSync", "Failed", "Failed", "OutOfSync", "Synced"]);
 }
+
+#[tokio::test]
+async fn metrics_with_odd_or_many_names_cost_no_series_of_others() {
+    let info = |metric: &str, name: &str| {
+        format!(
+            "{metric}{{customresource_kind=\"Application\",namespace=\"argocd\",name=\"{name}\",health_status=\"Healthy\",sync_status=\"Synced\"}} 1\n"
+        )
+    };
+    let mut stage = Stage::new().await;
+    let mut junk: String =
+        (0..200).map(|number| info(&format!("kube_customresource_a{number:03}"), "junk")).collect();
+    junk += &info("kube_customresource_ü", "odd");
+    for _ in 0..3 {
+        stage.prometheus.scrape(r#"job="tenant",instance="1:80",cluster="eu""#, &junk);
+        stage.scrape(&info("kube_customresource_z", "shop")).await;
+        stage.pass(13);
+    }
+    let shop = stage.rows().into_iter().find(|row| row.name == "shop").expect("it is read");
+    assert_eq!((shop.freshness.state, shop.effective), (FreshnessState::Live, Status::Current));
+    assert!(stage.rows().iter().all(|row| row.name != "odd"));
+    assert_eq!(stage.hub.values().next().unwrap().facts().blind, None);
+    let left_out = |error: &taffrail_api::ErrorRow| error.message.contains("their metrics have odd names");
+    assert!(stage.errors().iter().any(left_out), "{:?}", stage.errors());
+}
+
+#[tokio::test]
+async fn value_that_is_no_number_costs_its_own_series_alone() {
+    let mut stage = Stage::new().await;
+    for _ in 0..3 {
+        stage.prometheus.scrape(TARGET, "other 1");
+        let now = stage.prometheus.state().now.to_string();
+        let [values, times] = WHOLE.map(|body| body.replace("NOW", &now));
+        let bad = r#""result":[{"metric":{"__name__":"argocd_app_info","name":"bad"},"value":[1,"high"]},"#;
+        let values = values.replace(r#""result":["#, bad);
+        let answers = [("timestamp(argocd_app_info", times), ("argocd_app_info", values)];
+        stage.prometheus.state().answers = answers.map(|(query, body)| (query.to_owned(), 200, body)).into();
+        stage.read().await;
+        stage.pass(13);
+    }
+    assert_eq!(stage.state(), "live Current");
+}
+
+#[tokio::test]
+async fn cluster_of_which_nothing_is_told_goes_with_its_last_app() {
+    let mut stage = green().await;
+    stage.prometheus.scrape(r#"job="tool",instance="1:80",cluster="us""#, GREEN);
+    stage.scrapes(GREEN, 1).await;
+    assert_eq!(stage.hub.len(), 2);
+    for _ in 0..2 {
+        stage.now += Duration::from_secs(3_700);
+        stage.prometheus.state().now += 3_700.0;
+        stage.prometheus.scrape(r#"job="tool",instance="1:80",cluster="us""#, "other 1");
+        stage.scrapes(GREEN, 2).await;
+    }
+    let ids: Vec<&str> = stage.hub.keys().map(|id| &*id.0).collect();
+    assert_eq!(ids, ["metrics:eu"]);
+    // The last one goes, too.
+    for _ in 0..2 {
+        stage.now += Duration::from_secs(3_700);
+        stage.prometheus.state().now += 3_700.0;
+        stage.scrapes("other 1", 2).await;
+    }
+    assert!(stage.hub.is_empty(), "{:?}", stage.hub.keys());
+}
+
+#[tokio::test]
+async fn mappings_of_one_metric_are_whole_or_partial_each_for_itself() {
+    let mapping = |team: &str| {
+        format!(
+            "  - {{metric: deploy_state, matchers: 'team=\"{team}\"', delivery: label, labels: {{name: app}}, health: {{label: state, values: {{ok: Current}}}}}}\n"
+        )
+    };
+    let mut stage = Stage::with(&format!("  mappings:\n{}{}", mapping("a"), mapping("b")), &[]).await;
+    let text = ["a", "b"]
+        .map(|team| format!("deploy_state{{team=\"{team}\",app=\"{team}\",state=\"ok\"}} 1\n"))
+        .concat();
+    stage.scrapes(&text, 3).await;
+    let states =
+        |stage: &Stage| stage.rows().iter().map(|row| row.freshness.state.as_str()).collect::<Vec<_>>();
+    assert_eq!(states(&stage), ["live", "live"]);
+    stage
+        .prometheus
+        .state()
+        .warnings
+        .push(("deploy_state{team=\"a\"}".to_owned(), "a store is away".to_owned()));
+    stage.scrapes(&text, 1).await;
+    assert_eq!(states(&stage), ["stale", "live"]);
+}
+
+#[tokio::test]
+async fn red_of_a_partial_answer_is_not_displaced_by_a_green_of_another_family() {
+    let red = r#"kube_customresource_app{customresource_kind="Application",namespace="argocd",name="shop",health_status="Degraded",sync_status="Synced"} 1"#;
+    let mut stage = Stage::new().await;
+    let both = format!("{GREEN}\n{red}");
+    stage.scrapes(&both, 3).await;
+    assert_eq!(stage.state(), "live Failed");
+    stage.prometheus.state().warnings.push(("kube_customresource".to_owned(), "a store is away".to_owned()));
+    stage.scrapes(&both, 2).await;
+    assert_eq!(stage.row().health, Status::Failed);
+    assert!(!stage.is_any_green() || stage.row().effective == Status::Unknown, "{}", stage.table());
+    assert_eq!(stage.state(), "stale Unknown");
+}
+
+#[tokio::test]
+async fn app_that_is_gone_leaves_no_row_in_a_cluster_that_another_source_reads() {
+    let mut stage = Stage::with("", &[("eu", "uid-eu")]).await;
+    stage.scrapes(GREEN, 3).await;
+    assert_eq!(stage.rows().len(), 1);
+    stage.scrapes("other 1", 2).await;
+    assert_eq!(stage.rows(), []);
+}

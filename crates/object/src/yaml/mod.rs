@@ -105,8 +105,22 @@ pub fn read_all<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, YamlError> {
 /// If the text is not YAML, does not have the structure of `T`, nests deeper than 100 levels, or its aliases expand to
 /// too much.
 pub fn read_strict<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
+    read_strictly(text, options(text.len(), MAX_REPLAYED).budget)
+}
+
+/// Reads one document as [`read_strict`] does, but refuses aliases, so that each byte is read once.
+///
+/// # Errors
+/// As in [`read_strict`], and if the text has an alias.
+pub fn read_strict_without_aliases<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
+    let mut budget = options(text.len(), 0).budget;
+    budget.iter_mut().for_each(|budget| budget.max_aliases = 0);
+    read_strictly(text, budget)
+}
+
+fn read_strictly<T: DeserializeOwned>(text: &str, budget: Option<Budget>) -> Result<T, YamlError> {
     let strict = serde_saphyr::options! {
-        budget: options(text.len(), MAX_REPLAYED).budget,
+        budget: budget,
         emit_comments: false,
         with_snippet: false,
         duplicate_keys: DuplicateKeyPolicy::Error,

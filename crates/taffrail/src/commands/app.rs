@@ -10,7 +10,10 @@ use taffrail_api::diff::Comparable;
 use taffrail_api::question::{AppAnswer, AppOfView, AppView};
 use taffrail_api::{AppDetail, AppDetailList, AppName, RelationDirection, TreeNode, text};
 use taffrail_apps::text::moment;
-use taffrail_apps::{Axis, DifferingFields, ObjectSync, Problem, ReconciledRow, RelationType, SyncState};
+use taffrail_apps::{
+    Axis, CheckAnswer, CheckResult, DifferingFields, ObjectSync, Problem, ReconciledRow, RelationType,
+    SyncState,
+};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
@@ -186,6 +189,11 @@ fn print(
         table.finish()?;
     }
 
+    if !app.checks.is_empty() {
+        say!(out, "\n{}Checks:{:#}", bold, bold)?;
+        checks(&app.checks, now, &mut out)?;
+    }
+
     say!(out, "\n{}Deployment details:{:#}", bold, bold)?;
     objects(&detail.unsynced, &detail.lines(), &mut out)?;
     if let Some(told) = differences {
@@ -242,7 +250,29 @@ fn capitalised(axis: Axis) -> &'static str {
         Axis::Health => "Health",
         Axis::Sync => "Sync",
         Axis::Source => "Source",
+        Axis::Check => "Check",
     }
+}
+
+fn checks(results: &[CheckResult], now: Timestamp, out: &mut impl Write) -> io::Result<()> {
+    let mut table =
+        Table::new(out, vec!["NAME", "RESULT", "VALUE", "AGE", "MESSAGE"], screen()).cutting("MESSAGE");
+    for CheckResult { name, result, value, observed_at, message, .. } in results {
+        let colour = match result {
+            CheckAnswer::False => style(Status::Failed),
+            CheckAnswer::NoData => style(Status::Unknown),
+            CheckAnswer::True => style(Status::Current),
+        };
+        let age = observed_at.map(|at| text::age(now.as_second().saturating_sub(at.as_second())));
+        table.row(vec![
+            Cell::new(name),
+            Cell::styled(result.as_str(), colour),
+            Cell::new(value.map_or(text::NONE.to_owned(), |value| value.to_string())),
+            Cell::new(age.unwrap_or_else(|| text::NONE.to_owned())),
+            if message.is_empty() { Cell::blank() } else { Cell::new(message.as_str()) },
+        ])?;
+    }
+    table.finish()
 }
 
 /// Returns for each object that is not synced the fields in which it differs from the declared one, in words; of

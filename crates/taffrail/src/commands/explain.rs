@@ -378,6 +378,12 @@ fn headline(out: &mut impl Write, told: &ExplainedSubject, several: bool, now: T
     )
 }
 
+/// Returns words with the first letter in upper case.
+fn capitalised(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
 /// Prints problems beside the health under a title; nothing if there are none.
 fn problems<'e>(
     out: &mut impl Write,
@@ -389,17 +395,17 @@ fn problems<'e>(
     if besides.is_empty() {
         return Ok(());
     }
-    let has = |axis| besides.iter().any(|problem| problem.axis == axis);
-    let title = match (has(Axis::Freshness), has(Axis::Sync), has(Axis::Source)) {
-        (false, false, false) => "Notices",
-        (true, false, false) => "Freshness",
-        (false, true, false) => "Sync",
-        (false, false, true) => "Source",
-        (false, true, true) => "Sync and source",
-        (true, true, false) => "Freshness and sync",
-        (true, false, true) => "Freshness and source",
-        (true, true, true) => "Freshness, sync and source",
+    let has = |axis: Axis| besides.iter().any(|problem| problem.axis == axis);
+    let axes = [Axis::Freshness, Axis::Sync, Axis::Source, Axis::Check];
+    let words = ["freshness", "sync", "source", "checks"];
+    let words: Vec<&str> =
+        axes.into_iter().zip(words).filter(|(axis, _)| has(*axis)).map(|(_, word)| word).collect();
+    let title = match words.split_last() {
+        None => "Notices".to_owned(),
+        Some((only, [])) => capitalised(only),
+        Some((last, others)) => capitalised(&format!("{} and {last}", others.join(", "))),
     };
+    let title = &printable(&title);
     say!(out)?;
     say!(out, "{}{}{:#}", bold, title, bold)?;
     for problem in besides {

@@ -19,8 +19,8 @@ use taffrail_status::Status;
 
 use super::changes::{Printed, Removed};
 use super::rows::{
-    FOLDED, IMAGES, ListRow, Namesakes, OF_READING, Row, STATUS, app_columns, cluster_columns, lost_row,
-    partial_row, resource_columns,
+    CHECKS, FOLDED, IMAGES, ListRow, Namesakes, OF_READING, Row, STATUS, app_columns, cluster_columns,
+    lost_row, partial_row, resource_columns,
 };
 use crate::cli::{FilterArguments, GetArguments, ListOutput, SortBy, What};
 use crate::command_error::{CommandError, Exit, advise, written};
@@ -179,6 +179,7 @@ fn filter(arguments: &FilterArguments) -> Filter {
         status: arguments.status.clone(),
         problems: arguments.problems.as_ref().map(|axes| axes.iter().map(|axis| (*axis).into()).collect()),
         sync: arguments.sync.clone(),
+        checks: arguments.check.clone(),
         deliveries: arguments.delivery.clone(),
         suspended: arguments.suspended,
         labels: arguments.selector.clone(),
@@ -211,7 +212,11 @@ fn check(arguments: &GetArguments) -> Result<(), CommandError> {
         return Err(complaint.hint(other("resources", "--orphaned")));
     }
     if *what != What::Apps {
-        let of_apps = [("--problems", filters.problems.is_some()), ("--sync", filters.sync.is_some())];
+        let of_apps = [
+            ("--problems", filters.problems.is_some()),
+            ("--sync", filters.sync.is_some()),
+            ("--check", !filters.check.is_empty()),
+        ];
         if let Some((option, _)) = of_apps.iter().find(|(_, is_set)| *is_set) {
             let complaint = CommandError::usage(format!("{option} applies to apps, not {}", noun(*what)));
             return Err(complaint.hint(other("apps", option)));
@@ -404,7 +409,8 @@ impl<T: ListRow> Shown<'_, T> {
             columns.clone_from(&printed.columns);
         } else {
             columns.retain(|column| {
-                is_chosen || !OF_READING.contains(column) || rows.iter().any(|row| row.contains_key(*column))
+                let is_spare = OF_READING.contains(column) || *column == CHECKS;
+                is_chosen || !is_spare || rows.iter().any(|row| row.contains_key(*column))
             });
             if !is_chosen && arguments.what == What::Apps {
                 let at = columns.iter().position(|column| *column == STATUS).unwrap_or_default();

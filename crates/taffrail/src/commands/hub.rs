@@ -17,7 +17,7 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use taffrail_apps::ClusterSecretTool;
 use taffrail_hub::http::{Access, Tls};
 use taffrail_hub::store::Token;
-use taffrail_metrics::ServerConfig;
+use taffrail_metrics::MetricsConfig;
 use taffrail_observe::FleetMembers;
 
 use agents::{AgentsArguments, RevokeArguments};
@@ -229,7 +229,7 @@ pub(crate) fn run(arguments: &HubArguments, console: &Console) -> Result<Exit, C
         );
     }
     let tls = arguments.tls()?;
-    let metrics = arguments.metrics.servers()?;
+    let metrics = arguments.metrics.config()?;
     let source = arguments.clusters.source(PATIENCE);
     let members = match arguments.origins.follows() {
         true => members(&source)?,
@@ -243,7 +243,7 @@ async fn follow_and_serve(
     arguments: &ServeArguments,
     tls: Option<Tls>,
     source: &SourceArguments,
-    (members, metrics): (FleetMembers, Vec<ServerConfig>),
+    (members, metrics): (FleetMembers, MetricsConfig),
     console: &Console,
 ) -> Result<(), CommandError> {
     let socket = Socket::bind(arguments.listen).await?;

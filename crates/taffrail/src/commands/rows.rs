@@ -90,7 +90,7 @@ impl ListRow for AppRow {
         let applied = self.sync.applied.as_deref().map(text::revision);
         let is_ready = self.effective == Status::Current && self.problem.is_none();
         let repeats = is_ready && applied.is_some_and(|applied| said.contains(&*applied));
-        BTreeMap::from([
+        let mut row = BTreeMap::from([
             ("CLUSTER", Cell::new(&self.cluster)),
             ("HOME", Cell::new(if self.home == self.cluster { "" } else { &self.home })),
             ("NAMESPACE", Cell::new(&self.namespace)),
@@ -117,7 +117,11 @@ impl ListRow for AppRow {
             ("WORST", Cell::new(worst.unwrap_or_default())),
             ("MESSAGE", if short && (repeats || said.is_empty()) { Cell::blank() } else { Cell::new(said) }),
             (FOLDED, Cell::new(namesakes.short_name(self))),
-        ])
+        ]);
+        if !self.checks.is_empty() {
+            row.insert(CHECKS, Cell::new(text::checks(&self.checks)));
+        }
+        row
     }
 }
 
@@ -217,6 +221,9 @@ impl ListRow for ResourceRow {
 /// Title of the column with the images of an object that `--image` selects.
 pub(super) const IMAGES: &str = "IMAGES";
 
+/// Title of the column with the results of an app's checks, which is shown if a row has some.
+pub(super) const CHECKS: &str = "CHECKS";
+
 /// Title of the first column that does not identify the row; the columns before it name its app, cluster or object.
 pub(super) const STATUS: &str = "STATUS";
 
@@ -259,7 +266,7 @@ pub(super) fn app_columns(wide: bool) -> Vec<&'static str> {
         [
             &["CLUSTER", "HOME", "NAMESPACE", "NAME", "DELIVERY", "STATUS", "SINCE", "OBJECTS"],
             &of_revisions[..],
-            &["SOURCE", "WORST", "MESSAGE"],
+            &["SOURCE", "WORST", CHECKS, "MESSAGE"],
         ]
         .concat()
     } else {

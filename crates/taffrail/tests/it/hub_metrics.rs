@@ -7,10 +7,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 use snapbox::str;
+use taffrail_testkit::objects::{self, namespace};
 use tempfile::TempDir;
 
 use super::demo::Demo;
 use super::hub::Hub;
+use super::served::Served;
 use super::{assert_shown, command, taffrail};
 
 /// The series that the stand-in knows: their metric, other labels as JSON, and their value.
@@ -213,6 +215,88 @@ error: cannot read the list of metrics servers in DIR/metrics.yaml: No such file
  hint: name a file that lists servers: --metrics-from FILE
 error: the list of metrics servers in DIR/metrics.yaml:3: 'prometheus.example' is not the URL of a metrics server
  hint: write https://HOST[:PORT][/PATH], without user, query and the final /api/v1
+
+"#]],
+    );
+}
+
+#[test]
+fn results_of_checks_are_shown_and_filtered_beside_the_health() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = prometheus(
+        &folder,
+        &[("errors", r#""service":"web""#, "0.25"), ("latency", r#""service":"web""#, "0.1")],
+    );
+    let servers = std::fs::read_to_string(&file).unwrap().replace("interval: 5s", "checksPerMinute: 600");
+    let checks = "checks:
+- {name: error-rate, query: 'errors{service=\"${service}\"}', below: 0.01}
+- {name: latency, query: 'max(latency{service=\"${service}\"})', below: 0.5}
+";
+    std::fs::write(&file, servers + checks).unwrap();
+    let annotation = "error-rate: {service: web}\nlatency: {service: web}\nsaturation: {}\n";
+    let served = Served::start(&["eu"], |_, cluster| {
+        cluster.apply(namespace("shop")).unwrap();
+        cluster.apply(objects::deployment("shop", "web", 2)).unwrap();
+        cluster.apply(objects::kustomizations()).unwrap();
+        let ready = json!({"type": "Ready", "status": "True", "reason": "ReconciliationSucceeded",
+            "message": "Applied revision: main", "lastTransitionTime": "2026-03-01T10:00:00Z"});
+        let shop = json!({
+            "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization",
+            "metadata": {"namespace": "shop", "name": "shop", "generation": 1,
+                "annotations": {"taffrail.dev/checks": annotation}},
+            "status": {"observedGeneration": 1, "conditions": [ready], "lastAppliedRevision": "main",
+                "inventory": {"entries": [{"id": "shop_web_apps_Deployment", "v": "v1"}]}},
+        });
+        cluster.apply(shop).unwrap();
+    });
+    let hub = Hub::serving(&served.kubeconfig, 1, "127.0.0.1:0", &["--metrics-from", &file]);
+    let columns = ["get", "apps", "--columns", "NAME,CHECKS"];
+    let shown = table(&hub, &columns, "latency=true");
+    assert_shown(
+        &shown,
+        str![[r#"
+NAME   CHECKS
+shop   error-rate=false,saturation=nodata,latency=true
+
+"#]],
+    );
+    let names = |filter: &str| {
+        let shown = table(&hub, &["get", "apps", "-o", "name", "--check", filter], "");
+        shown.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(names("error-rate=false"), ["flux-kustomization/shop/shop"]);
+    assert_eq!(names("error-rate=true"), [""; 0]);
+    assert_eq!(names("error-rate=true,saturation=nodata"), ["flux-kustomization/shop/shop"]);
+    let row = &hub.list("/api/v1/apps?check=latency=true&problems=check")["items"][0];
+    assert_eq!((&row["health"], &row["effective"]), (&json!("Current"), &json!("Current")));
+    let results: Vec<(&Value, &Value)> =
+        row["checks"].as_array().unwrap().iter().map(|it| (&it["result"], &it["message"])).collect();
+    let expected = [
+        ("false", json!("0.25 is not below 0.01")),
+        ("true", Value::Null),
+        ("nodata", json!("the hub has no such check")),
+    ];
+    assert_eq!(results.len(), expected.len());
+    for ((result, message), (word, why)) in results.into_iter().zip(&expected) {
+        assert_eq!((result, message), (&json!(word), why));
+    }
+    assert_eq!(row["checks"][0]["value"], 0.25);
+    let problems = row["problems"].as_array().unwrap();
+    let of_checks: Vec<_> = problems.iter().filter(|it| it["axis"] == "check").collect();
+    assert_eq!((&of_checks[0]["state"], &of_checks[0]["severity"]), (&json!("error-rate"), &json!("error")));
+    let detail = table(&hub, &["app", "shop"], "Checks:");
+    assert!(
+        detail.contains("0.25 is not below 0.01") && detail.contains("the hub has no such check"),
+        "{detail}"
+    );
+    // Without a hub nothing is evaluated.
+    let direct =
+        taffrail(&["get", "apps", "--kubeconfig", &served.kubeconfig, "--columns", "NAME,CHECKS"], "");
+    assert_shown(
+        &direct.stdout,
+        str![[r#"
+NAME   CHECKS
+shop   error-rate=nodata,latency=nodata,saturation=nodata
 
 "#]],
     );

@@ -1,6 +1,6 @@
 // What is declared, what runs, and what stands in the way.
 import { For, Show } from "solid-js";
-import type { AppRow } from "../../api/types";
+import type { AppRow, CheckAnswer } from "../../api/types";
 import { number, shortRevision } from "../../lib/text";
 import { spaced } from "../../lib/words";
 import { Age } from "../../parts/Age";
@@ -8,6 +8,11 @@ import { Bar, CountList } from "../../parts/Bar";
 import { SyncMark } from "../../parts/Marks";
 import { Text } from "../../parts/Text";
 import { Fact } from "../clusters/ClusterDrawer";
+
+/** The severity in whose colours a result is shown; that of true has none. */
+const SEVERITIES: Record<CheckAnswer, string> = { false: "error", nodata: "notice", true: "" };
+
+const ANSWERS: Record<CheckAnswer, string> = { false: "false", nodata: "has no data", true: "true" };
 
 export function Sections(props: { row: AppRow }) {
   const row = () => props.row;
@@ -49,6 +54,25 @@ export function Sections(props: { row: AppRow }) {
           </For>
         </ul>
       </section>
+      <Show when={row().checks?.length}>
+        <section class="block">
+          <h2>Checks <span class="muted">{row().checks?.length}</span></h2>
+          <ul class="problems">
+            <For each={row().checks ?? []}>
+              {(check) => (
+                <li class="problem" data-severity={SEVERITIES[check.result]}>
+                  <span class="problem-axis"><Text value={check.name} /> {ANSWERS[check.result]}</span>
+                  <span class="muted"><Age since={check.observedAt} suffix=" ago" /></span>
+                  <span class="problem-message">
+                    <Show when={check.value !== undefined && !check.message}>{check.value}</Show>
+                    <Text value={check.message ?? ""} />
+                  </span>
+                </li>
+              )}
+            </For>
+          </ul>
+        </section>
+      </Show>
     </div>
   );
 }

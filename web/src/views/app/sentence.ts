@@ -18,6 +18,7 @@ export function sentenceOf(row: AppRow): string {
     return `${worst} is ${spaced(statusWord(row.health))}${since}${of}.`;
   }
   const problem = row.problem;
+  if (problem?.axis === "check" && problem.severity !== "notice") return `All ${count(row.objects, "object")} are ready, but its check ${plain(problem.state)} is false${since}.`;
   if (problem && problem.severity !== "notice") return `All ${count(row.objects, "object")} are ready, but its ${problem.axis} is ${spaced(problem.state)}${since}.`;
   const at = row.sync.applied ? ` at ${shortRevision(row.sync.applied)}` : "";
   if (row.suspended) return `All ${count(row.objects, "object")} are ready${at}; the app is suspended.`;

@@ -299,6 +299,7 @@ fn declared() -> DeclaredHalf {
         syncs: Vec::new(),
         upstreams: None,
         not_live: None,
+        checks: Vec::new(),
         unobserved: Default::default(),
     }
 }

@@ -270,6 +270,7 @@ fn both_halves_of_a_row_are_told_together() {
         upstreams: None,
         not_live: None,
         unobserved: Default::default(),
+        checks: Vec::new(),
     };
     let half = HalfId { side: HalfSide::Declared, ..id(0) };
     world.streams.set(&cluster("eu"), half, HalfBody::Declared(Box::new(declared)), world.now);

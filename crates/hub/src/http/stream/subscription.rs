@@ -20,6 +20,7 @@ const FILTERS: &[&str] = &[
     "status",
     "problems",
     "sync",
+    "check",
     "delivery",
     "suspended",
     "selector",

@@ -93,6 +93,7 @@ pub(crate) fn pair(number: usize, revision: usize) -> PairRecord {
         }),
         not_live: None,
         unobserved: Default::default(),
+        checks: Vec::new(),
     };
     let observed = ObservedHalf {
         health: if is_well { Status::Current } else { Status::Failed },
@@ -134,6 +135,9 @@ pub(super) fn unusual_pair(text: &str) -> PairRecord {
     declared.not_live = Some(NotLive { state: FreshnessState::Lost, age: None });
     declared.sync.last_success = Some(jiff::Timestamp::new(1_700_000_000, 123_456_789).unwrap());
     declared.sync.desired = None;
+    let parameters = BTreeMap::from([("service".to_owned(), text.to_owned())]);
+    let fault = Some(text.to_owned());
+    declared.checks = vec![taffrail_apps::DeclaredCheck { name: "error-rate".to_owned(), parameters, fault }];
     Arc::make_mut(&mut declared.labels).insert(text.to_owned(), text.to_owned());
     declared.message = text.into();
     let observed = &mut pair.observed.as_mut().unwrap().body;

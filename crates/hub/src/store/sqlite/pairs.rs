@@ -149,6 +149,7 @@ fn pair_record(row: &Columns, detail: Option<&str>, texts: &Texts) -> Result<Opt
                 upstreams,
                 not_live: detail.declared_not_live.take(),
                 unobserved: Default::default(),
+                checks: std::mem::take(&mut detail.checks),
             };
             let fingerprint = row.maybe(at(22))?.map(i64::cast_unsigned);
             Some(SavedHalf { body: Box::new(body), fingerprint, received: time(received)? })

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sqlx::SqliteConnection;
 use taffrail_api::report::{DeclaredHalf, NotLive, ObservedHalf, Speaker};
-use taffrail_apps::{ClusterId, Problem};
+use taffrail_apps::{ClusterId, DeclaredCheck, Problem};
 
 use super::agents;
 use super::codes::{day, delivery_code, json_rows, micros, result_code, status_code, sync_code};
@@ -45,6 +45,8 @@ pub(super) struct Detail {
     pub(super) unmarked: Option<Box<Problem>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) observed_not_live: Option<NotLive>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) checks: Vec<DeclaredCheck>,
 }
 
 impl Detail {
@@ -60,6 +62,7 @@ impl Detail {
             worst: observed.and_then(|half| half.worst.clone()),
             unmarked: observed.and_then(|half| half.unmarked.clone()),
             observed_not_live: observed.and_then(|half| half.not_live),
+            checks: declared.map(|half| half.checks.clone()).unwrap_or_default(),
         }
     }
 }

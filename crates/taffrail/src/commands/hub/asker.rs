@@ -33,6 +33,7 @@ use tokio::time::{Instant, timeout_at};
 
 #[cfg(feature = "agent")]
 pub(crate) use answerer::answerer;
+use checks::{CheckedFleet, ResultsOfChecks};
 use reported::{ReportedClusters, WholeFleet};
 
 use crate::commands::explain::logs;
@@ -41,6 +42,7 @@ use crate::rule_source::RulesWithOptions;
 
 #[cfg(feature = "agent")]
 mod answerer;
+mod checks;
 mod log_search;
 mod operations;
 mod passing;
@@ -261,9 +263,17 @@ impl Asker {
         answered: impl FnOnce(V::Answer) -> ViewAnswer,
     ) -> Result<ViewAnswer, AskError> {
         match self.passed(view, question, deadline).await? {
-            Some(passed) => Ok(passed),
+            Some(mut passed) => {
+                self.results_of_checks().put_into(&mut passed);
+                Ok(passed)
+            }
             None => self.answer(view.clone(), deadline).await.map(answered),
         }
+    }
+
+    /// Returns the results of the checks of all apps.
+    fn results_of_checks(&self) -> ResultsOfChecks {
+        self.reports.as_ref().map(|index| ResultsOfChecks::new(index.told_checks())).unwrap_or_default()
     }
 
     /// Returns the clusters that agents report or metrics tell of, and the hub does not follow itself; `None` if there are
@@ -288,8 +298,10 @@ impl Asker {
             return self.answer(view, deadline).await;
         };
         let asked = view.clone();
+        let results = self.results_of_checks();
         let answered = self.ask_followed(move |fleet| {
             let whole = WholeFleet { followed: fleet, reported: &reported };
+            let whole = CheckedFleet { fleet: &whole, results: &results };
             let mut answer = asked.answer(&whole)?;
             if asked.reads_more(&answer).is_some() {
                 asked.complete(&mut answer, &whole);
@@ -319,11 +331,13 @@ impl Asker {
         let mut answer = match is_followed(&asked) {
             true => {
                 let view = view.clone();
+                let results = self.results_of_checks();
                 self.ask_followed(move |fleet| {
-                    let mut answer = view.answer(fleet)?;
+                    let fleet = CheckedFleet { fleet, results: &results };
+                    let mut answer = view.answer(&fleet)?;
                     // The hub follows the apps of all namespaces.
                     if view.reads_more(&answer).is_some() {
-                        view.complete(&mut answer, fleet);
+                        view.complete(&mut answer, &fleet);
                     }
                     Ok(answer)
                 })
@@ -374,7 +388,10 @@ impl Asker {
         let _turns = self.turns(&members, deadline).await?;
         let fleet = self.look_at(asked, (&names, others), &more, deadline).await?;
         let view = view.clone();
-        let answered = tokio::task::spawn_blocking(move || view.answer(&fleet));
+        let results = self.results_of_checks();
+        let answered = tokio::task::spawn_blocking(move || {
+            view.answer(&CheckedFleet { fleet: &fleet, results: &results })
+        });
         answered.await.map_err(|_| AskError::Ended)
     }
 

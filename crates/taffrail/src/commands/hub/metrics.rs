@@ -6,10 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
+use taffrail_api::checks::{CheckedApp, EvaluatedCheck};
 use taffrail_apps::ClusterId;
 use taffrail_cluster::BootClock;
 use taffrail_hub::{FleetIndex, Tells};
-use taffrail_metrics::{KnownClusters, MetricsConfig, MetricsEvent, MetricsSource, ServerConfig};
+use taffrail_metrics::{
+    CheckRunner, CheckedApps, KnownClusters, MetricsConfig, MetricsEvent, MetricsSource, TooManyChecks,
+};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
@@ -36,17 +39,16 @@ pub(super) struct MetricsArguments {
 
 impl MetricsArguments {
     /// Reads the list of servers; it is empty if no file is given.
-    pub(super) fn servers(&self) -> Result<Vec<ServerConfig>, CommandError> {
-        let Some(path) = &self.metrics_from else { return Ok(Vec::new()) };
-        let config = MetricsConfig::read(path).map_err(|error| {
+    pub(super) fn config(&self) -> Result<MetricsConfig, CommandError> {
+        let Some(path) = &self.metrics_from else { return Ok(MetricsConfig::default()) };
+        MetricsConfig::read(path).map_err(|error| {
             let converted = CommandError::usage(&error);
             let converted = match std::error::Error::source(&error) {
                 Some(source) => converted.with_source(source),
                 None => converted,
             };
             converted.hint(error.hint())
-        })?;
-        Ok(config.servers)
+        })
     }
 }
 
@@ -59,39 +61,70 @@ impl KnownClusters for CloserSources {
     }
 }
 
+/// The apps of an index that declare checks.
+struct AppsOfIndex(Arc<FleetIndex>);
+
+impl CheckedApps for AppsOfIndex {
+    fn apps(&self) -> Vec<CheckedApp> {
+        self.0.checked_apps()
+    }
+
+    fn take(&self, evaluated: Vec<EvaluatedCheck>) {
+        self.0.take_checks(evaluated);
+    }
+}
+
 /// The metrics servers that a hub reads, and the events that they tell.
 pub(super) struct MetricsServers {
-    servers: Vec<ServerConfig>,
+    config: MetricsConfig,
     events: mpsc::Sender<(String, MetricsEvent)>,
 }
 
 impl MetricsServers {
     /// Makes the sources of these servers, and the receiver of what happens to them.
-    pub(super) fn new(
-        servers: Vec<ServerConfig>,
-    ) -> (MetricsServers, mpsc::Receiver<(String, MetricsEvent)>) {
+    pub(super) fn new(config: MetricsConfig) -> (MetricsServers, mpsc::Receiver<(String, MetricsEvent)>) {
         let (events, told) = mpsc::channel(EVENTS);
-        (MetricsServers { servers, events }, told)
+        (MetricsServers { config, events }, told)
     }
 
     /// Returns no servers.
     pub(super) fn none() -> MetricsServers {
-        MetricsServers::new(Vec::new()).0
+        MetricsServers::new(MetricsConfig::default()).0
     }
 
     /// Returns true if there is no server.
     pub(super) fn is_empty(&self) -> bool {
-        self.servers.is_empty()
+        self.config.servers.is_empty()
     }
 
     /// Returns true if one of the servers is the source of this name.
     pub(super) fn has_source(&self, source: &str) -> bool {
-        self.servers.iter().any(|server| source_name(&server.name) == source)
+        self.config.servers.iter().any(|server| source_name(&server.name) == source)
     }
 
     /// Starts to read the servers, and to pass to `index` what they tell.
     pub(super) fn start(self, index: &Arc<FleetIndex>, clock: &BootClock, parts: &mut JoinSet<&'static str>) {
-        for server in self.servers {
+        match self.config.has_checks() {
+            false => index.switch_checks_off(),
+            true => {
+                let (clock, begun, events) = (clock.clone(), clock.now(), self.events.clone());
+                let apps = Arc::new(AppsOfIndex(Arc::clone(index)));
+                let tell = move |TooManyChecks { server, checks, needed, allowed }| {
+                    let message = format!(
+                        "{checks} checks need {needed} queries in a minute, and {allowed} are allowed: some have no data"
+                    );
+                    let hint = Some("raise checksPerMinute, or the interval of checks");
+                    let scope = Some("checks".to_owned());
+                    drop(events.try_send((server, MetricsEvent::Failed { scope, message, hint })));
+                };
+                let runner = CheckRunner::new(&self.config, apps, move || clock.now().since(begun), tell);
+                parts.spawn(async move {
+                    runner.run().await;
+                    "the hub stopped evaluating checks"
+                });
+            }
+        }
+        for server in self.config.servers {
             let name = server.name.clone();
             let (outbox, messages) = mpsc::channel(WAITING);
             let (replies, inbox) = mpsc::channel(WAITING);

@@ -173,7 +173,7 @@ fn cause(entry: &AttentionEntry, with: &Drawing<'_>) -> (Line, Line) {
     let status = status_of(entry);
     let style = with.colours.status(status);
     let mark = match entry.axis {
-        Axis::Sync | Axis::Source => "≠",
+        Axis::Sync | Axis::Source | Axis::Check => "≠",
         Axis::Freshness => "◌",
         Axis::Health => glyph(status),
     };
