@@ -435,8 +435,7 @@ impl Asking<'_> {
         let job = |(_, series): &(Box<str>, Vec<Series>)| -> String {
             series.first().map_or("", |series| series.label("job")).to_owned()
         };
-        let jobs: Vec<(String, (Box<str>, Vec<Series>))> =
-            plain.into_iter().map(|named| (job(&named), named)).collect();
+        let jobs: Vec<_> = plain.into_iter().map(|named| (job(&named), named)).collect();
         let mut turns: Vec<_> =
             round_robin(jobs, |(job, _)| job).into_iter().map(|(_, named)| named).collect();
         let beyond = turns.split_off(turns.len().min(MAX_NAMES));

@@ -426,6 +426,9 @@ pub struct Declared {
     /// The number of further apps that it depends on.
     #[prost(uint32, tag = "13")]
     pub upstreams_left_out: u32,
+    /// The checks that the declaring object names in its annotation taffrail.dev/checks, which the hub evaluates: at most 16.
+    #[prost(message, repeated, tag = "14")]
+    pub checks: ::prost::alloc::vec::Vec<Check>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Upstream {
@@ -436,6 +439,20 @@ pub struct Upstream {
     /// True if the cluster that would declare the app does not have the object.
     #[prost(bool, tag = "3")]
     pub is_missing: bool,
+}
+/// A check of an app by metrics, which only names a query that the hub has.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Check {
+    /// Up to 63 letters, digits, '-', '_' and '.'; the name of the annotation if this cannot be read as a whole.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// The values of at most 16 parameters, by name.
+    #[prost(btree_map = "string, string", tag = "2")]
+    pub parameters:
+        ::prost::alloc::collections::BTreeMap<::prost::alloc::string::String, ::prost::alloc::string::String>,
+    /// The reason why the declaration cannot be used; left out if it can.
+    #[prost(string, optional, tag = "3")]
+    pub fault: ::core::option::Option<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Observed {

@@ -141,6 +141,8 @@ impl HalfBody {
                     syncs: Vec::new(),
                     not_live: None,
                     unobserved: Unobserved::default(),
+                    upstreams: None,
+                    checks: Vec::new(),
                 }))
             }
             HalfBody::Observed(half) => {
@@ -178,5 +180,6 @@ fn problem_alone(problem: &Problem) -> Problem {
         since: None,
         message: "".into(),
         object: None,
+        upstream: None,
     }
 }

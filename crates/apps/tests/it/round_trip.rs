@@ -60,7 +60,7 @@ fn halves_come_back(app: &App, clusters: &[&dyn Objects]) {
     let (home, target) = (view(&*app.app.home), view(&*app.app.target));
     let declared = HeldHalf { body: &declared, freshness: app.home_freshness, cluster: home };
     let observed = HeldHalf { body: &observed, freshness: app.freshness, cluster: target };
-    assert_eq!(join(&of, declared, Some(observed), target, |id| Some(id.0.clone())), AppRow::from(app));
+    assert_eq!(join(&of, declared, Some(observed), target, None, |id| Some(id.0.clone())), AppRow::from(app));
 }
 
 mod apps {

@@ -274,7 +274,12 @@ fn state(own: Option<taffrail_api::report::NotLive>) -> FreshnessState {
 
 /// Iterates over all problems of a pair except those of freshness, in no particular order.
 pub(crate) fn lasting_problems(pair: &Pair) -> impl Iterator<Item = &Problem> {
-    problems_of(&pair.declared.body, pair.observed.as_ref().map(|(_, kept)| &*kept.body))
+    let of_checks = pair.checks.iter().flat_map(|checks| &checks.problems);
+    problems_of(&pair.declared.body, observed_of(pair)).chain(of_checks)
+}
+
+fn observed_of(pair: &Pair) -> Option<&ObservedHalf> {
+    pair.observed.as_ref().map(|(_, kept)| &*kept.body)
 }
 
 fn problems_of<'h>(
@@ -283,29 +288,29 @@ fn problems_of<'h>(
 ) -> impl Iterator<Item = &'h Problem> {
     let unmarked = observed.and_then(|observed| observed.unmarked.as_deref());
     let speaker = speaker(declared, observed);
-    let of_checks = pair.checks.iter().flat_map(|checks| &checks.problems);
-    speaker
-        .map(|speaker| &speaker.problem)
-        .into_iter()
-        .chain(&declared.problems)
-        .chain(of_checks)
-        .chain(unmarked)
+    speaker.map(|speaker| &speaker.problem).into_iter().chain(&declared.problems).chain(unmarked)
 }
 
 /// Returns the most severe problem of a pair except those of freshness; `None` if it has none. The notice about objects
 /// without a mark counts as the least.
 pub(crate) fn worst_problem(pair: &Pair) -> Option<&Problem> {
-    worst_of(&pair.declared.body, pair.observed.as_ref().map(|(_, kept)| &*kept.body))
+    worst_among(lasting_problems(pair), observed_of(pair))
 }
 
-/// Returns the most severe problem of a pair with these halves, as [`worst_problem`] does.
+/// Returns the most severe problem of a pair with these halves and without checks, as [`worst_problem`] does.
 pub(crate) fn worst_of<'h>(
     declared: &'h DeclaredHalf,
     observed: Option<&'h ObservedHalf>,
 ) -> Option<&'h Problem> {
+    worst_among(problems_of(declared, observed), observed)
+}
+
+fn worst_among<'h>(
+    problems: impl Iterator<Item = &'h Problem>,
+    observed: Option<&ObservedHalf>,
+) -> Option<&'h Problem> {
     // The notice that objects carry no mark comes last.
     let unmarked = observed.and_then(|observed| observed.unmarked.as_deref());
     let is_unmarked = |problem: &Problem| unmarked.is_some_and(|unmarked| std::ptr::eq(unmarked, problem));
-    let order = |problem: &&Problem| (is_unmarked(problem), problem.severity, problem.axis);
-    problems_of(declared, observed).min_by_key(order)
+    problems.min_by_key(|problem| (is_unmarked(problem), problem.severity, problem.axis))
 }

@@ -69,6 +69,7 @@ fn app(name: &str, names: &[&str], checks: Vec<DeclaredCheck>) -> CheckedApp {
         problems: Vec::new(),
         syncs: Vec::new(),
         not_live: None,
+        upstreams: None,
         unobserved: Default::default(),
         checks,
     };
@@ -193,7 +194,7 @@ fn too_many_checks_for_the_budget_are_told_once() {
     };
     assert_eq!(rounds.set(many(5), second(0)).1, []);
     let late = TooManyChecks { server: "one".to_owned(), checks: 6, needed: 12, allowed: 10 };
-    assert_eq!(rounds.set(many(6), second(5)).1, [late.clone()]);
+    assert_eq!(rounds.set(many(6), second(5)).1, std::slice::from_ref(&late));
     assert_eq!(rounds.set(many(6), second(10)).1, []);
     rounds.set(many(5), second(15));
     assert_eq!(rounds.set(many(6), second(20)).1, [late]);

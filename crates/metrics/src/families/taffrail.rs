@@ -162,8 +162,8 @@ fn well(
             continue;
         }
         // A cluster that the hub has lost may have left the app's clusters while another one came.
-        let is_live = |cluster: &Box<str>| scrape.live.get(cluster).copied().is_some_and(is_same);
-        for cluster in unlisted.into_iter().filter(is_live) {
+        let is_live = |cluster: &str| scrape.live.get(cluster).copied().is_some_and(is_same);
+        for cluster in unlisted.into_iter().filter(|cluster| is_live(cluster)) {
             let Some(place) = place(&cluster, &id.1, telling) else { continue };
             add(oldest, id.0.clone(), place, &id.1, Status::Current, telling);
         }

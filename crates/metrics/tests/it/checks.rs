@@ -54,6 +54,7 @@ fn app(name: &str, cluster: &str, annotation: &str) -> CheckedApp {
         problems: Vec::new(),
         syncs: Vec::new(),
         not_live: None,
+        upstreams: None,
         unobserved: Default::default(),
         checks,
     };

@@ -171,7 +171,7 @@ impl Stage {
                     freshness: fresh(target, HalfSide::Observed).unwrap(),
                     cluster: self.view(target),
                 });
-                rows.push(join(app, half, observed, self.view(target), None));
+                rows.push(join(app, half, observed, self.view(target), None, |_| None));
             }
         }
         rows

@@ -250,7 +250,7 @@ impl Stage {
         ));
         let cluster = self.view(target);
         let observed = observed.map(|(body, freshness)| HeldHalf { body, freshness, cluster });
-        Some(timeless(join(app, declared, observed, cluster)))
+        Some(timeless(join(app, declared, observed, cluster, None, |_| None)))
     }
 
     fn view<'r>(&self, of: &'r Received) -> ClusterView<'r> {

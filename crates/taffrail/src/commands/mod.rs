@@ -143,7 +143,7 @@ macro_rules! commands {
 
 commands! {
     Explain(ExplainArguments),
-    Get(GetArguments),
+    Get(Box<GetArguments>),
     App(AppArguments),
     Tree(TreeArguments),
     Object(ObjectArguments),
@@ -244,12 +244,12 @@ impl Command {
     pub(crate) fn watches(&self) -> bool {
         match self {
             Command::Explain(ExplainArguments { view, .. })
-            | Command::Get(GetArguments { view, .. })
             | Command::App(AppArguments { view, .. })
             | Command::Tree(TreeArguments { view, .. })
             | Command::Object(ObjectArguments { view, .. })
             | Command::Events(EventsArguments { view, .. })
             | Command::Trust(TrustArguments { view, .. }) => view.watch,
+            Command::Get(get) => get.view.watch,
             Command::Status(status) => status.watch,
             Command::Logs(logs) => logs.follow,
             Command::Overview(overview) => overview.is_live(),

@@ -125,7 +125,8 @@ function Facet(props: {
   );
 }
 
-export function FilterText(props: { value: string; set: (text: string) => void; title?: string; isWide?: boolean }) {
+/** With `takesFocus` one can type at once. */
+export function FilterText(props: { value: string; set: (text: string) => void; title?: string; isWide?: boolean; takesFocus?: boolean }) {
   const [typed, setTyped] = createSignal(props.value);
   let timer: ReturnType<typeof setTimeout> | undefined;
   createEffect(on(() => props.value, setTyped));
@@ -138,7 +139,7 @@ export function FilterText(props: { value: string; set: (text: string) => void; 
   return (
     <label class="filter-text" data-wide={props.isWide}>
       <span class="reader">{props.title ?? "Filter by text"}</span>
-      <input type="search" placeholder={props.title ?? "Filter"} value={typed()} autocomplete="off" spellcheck={false} onInput={(event) => type(event.currentTarget.value)} />
+      <input type="search" ref={(input) => props.takesFocus && queueMicrotask(() => input.focus())} placeholder={props.title ?? "Filter"} value={typed()} autocomplete="off" spellcheck={false} onInput={(event) => type(event.currentTarget.value)} />
     </label>
   );
 }

@@ -49,7 +49,7 @@ export default function SearchPage() {
         <ViewCommand text={command("overview")} />
       </header>
       <Announce text={sentence()} />
-      <div class="filters"><FilterText isWide title="Search" value={text()} set={(value) => go(withQuery({ q: value || undefined }), { replace: true })} /></div>
+      <div class="filters"><FilterText isWide takesFocus={!text()} title="Search" value={text()} set={(value) => go(withQuery({ q: value || undefined }), { replace: true })} /></div>
       <ErrorNote error={answer.error} what="The search" retry={again} />
       <Show when={namedObject(text())}>{(name) => <NamedObjects name={name()} />}</Show>
       <Show when={answer.data} fallback={<Show when={text() && !answer.error} fallback={<Show when={!text()}><p class="muted">Type a part of a name, a key or a message, or KIND/NAME of any object.</p></Show>}><Loading what="the search" /></Show>}>

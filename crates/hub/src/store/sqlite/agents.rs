@@ -102,12 +102,14 @@ pub(super) async fn save_spools(
 }
 
 pub(super) async fn spools(connection: &mut SqliteConnection) -> Result<Vec<SpoolRecord>, StoreError> {
-    let rows: Vec<(String, i64, i64, Option<i64>, Option<i64>)> =
+    /// Cluster, spool, last entry, begin and end of the gap.
+    type Row = (String, i64, i64, Option<i64>, Option<i64>);
+    let rows: Vec<Row> =
         sqlx::query_as("SELECT cluster, spool, last, gap_from, gap_until FROM spools ORDER BY cluster")
             .fetch_all(connection)
             .await
             .map_err(failed("read the spools of agents"))?;
-    let record = |(cluster, spool, last, from, until): (String, i64, i64, Option<i64>, Option<i64>)| {
+    let record = |(cluster, spool, last, from, until): Row| {
         let gap = from.zip(until).map(|(from, until)| Ok(time(from)?..time(until)?)).transpose()?;
         let (spool, last) = (spool.cast_unsigned(), last.cast_unsigned());
         Ok(SpoolRecord { cluster: ClusterId(cluster), spool, last, gap })

@@ -8,12 +8,11 @@ use super::error::OpenError;
 
 /// The statements that lead from each version of the schema to the next; version 0 is an empty file. A step that was
 /// released never changes.
-pub(super) const STEPS: [&str; 5] = [
+pub(super) const STEPS: [&str; 4] = [
     include_str!("schema_1.sql"),
     include_str!("schema_2.sql"),
     include_str!("schema_3.sql"),
     include_str!("schema_4.sql"),
-    include_str!("schema_5.sql"),
 ];
 
 /// The SQLite application id of Taffrail's stores, in the header of the file: `Taff` in ASCII.
