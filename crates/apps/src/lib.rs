@@ -117,8 +117,9 @@ pub use owners::{controllers, dependents};
 pub use ownership::{NOT_SHOWN, Ownership, Ownerships};
 pub use problem::{
     Axis, CONTROLLER_STOPPED, Problem, ProblemCause, ProblemSeverity, SUSPENDED, UpstreamProblem,
+    order_problems,
 };
-pub use problems::{freshness_problem, health_problem, order_problems, unconfirmed_problem};
+pub use problems::{freshness_problem, health_problem, unconfirmed_problem};
 pub use questions::QuestionLog;
 pub use reading::{NotLiveScope, NotLiveState, ReadStats, ReadingCost, WatchStats};
 pub use reads::declaring::declares_apps;

@@ -229,3 +229,18 @@ fn spaced(state: &str) -> String {
 pub(crate) fn untried(severity: ProblemSeverity, since: Option<Timestamp>) -> Problem {
     Problem::new(Axis::Sync, "OutOfSync", severity).since(since)
 }
+
+/// Returns the problems `found` of an app, the worst first, then `unmarked`, the notice that objects carry no mark of
+/// the app; one for each axis and state.
+pub fn order_problems(mut found: Vec<Problem>, unmarked: Option<Problem>) -> Vec<Problem> {
+    found.sort_by_key(|problem| (problem.severity, problem.axis));
+    found.extend(unmarked);
+    let mut told: Vec<(Axis, String)> = Vec::new();
+    found.retain(|problem| {
+        let own = (problem.axis, problem.state.clone());
+        let is_new = !told.contains(&own);
+        told.push(own);
+        is_new
+    });
+    found
+}

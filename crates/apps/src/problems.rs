@@ -12,7 +12,8 @@ use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::{AppName, Delivery};
 use crate::objects::Objects;
 use crate::problem::{
-    Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity, RULES_UNREAD, SUSPENDED, UNCONFIRMED, untried,
+    Axis, CONTROLLER_STOPPED, Problem, ProblemSeverity, RULES_UNREAD, SUSPENDED, UNCONFIRMED, order_problems,
+    untried,
 };
 use crate::scope::Scope;
 use crate::sync::{ObjectSync, SyncState, shorten};
@@ -48,21 +49,6 @@ pub(crate) fn of(
     }
     found.extend(delivered);
     order_problems(found, unconfirmed_problem(resources))
-}
-
-/// Returns the problems `found` of an app, the worst first, then `unmarked`, the notice that objects carry no mark of
-/// the app; one for each axis and state.
-pub fn order_problems(mut found: Vec<Problem>, unmarked: Option<Problem>) -> Vec<Problem> {
-    found.sort_by_key(|problem| (problem.severity, problem.axis));
-    found.extend(unmarked);
-    let mut told: Vec<(Axis, String)> = Vec::new();
-    found.retain(|problem| {
-        let own = (problem.axis, problem.state.clone());
-        let is_new = !told.contains(&own);
-        told.push(own);
-        is_new
-    });
-    found
 }
 
 /// Returns the problem that Argo CD calls an app Degraded or Missing although its objects are Current, or it has none;

@@ -21,8 +21,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
 use crate::config::{Login, ServerConfig, TlsFiles};
-use crate::error::{QueryError, ServerError};
-use crate::reply::{Reply, ReplyReader, shown};
+use crate::error::{QueryError, ServerError, shown};
+use crate::reply::{Reply, ReplyReader};
 
 /// Time limit of a query, from the connection to the last byte of the answer.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(10);

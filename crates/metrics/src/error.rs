@@ -5,8 +5,6 @@ use std::path::PathBuf;
 use http::StatusCode;
 use hyper_util::client::legacy;
 
-use crate::reply::shown;
-
 /// The reason why a server cannot be read at all.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
@@ -140,4 +138,17 @@ pub(crate) fn whole_text(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     shown(&text)
+}
+
+/// The maximum length of an error or a warning that is shown, in characters.
+const MAX_TEXT: usize = 300;
+
+/// Returns the beginning of a text of the server, in one line and without control characters.
+pub(crate) fn shown(text: &str) -> String {
+    let plain = text.chars().map(|it| if it.is_control() { ' ' } else { it });
+    let mut cut: String = plain.take(MAX_TEXT).collect();
+    if text.chars().nth(MAX_TEXT).is_some() {
+        cut.push('…');
+    }
+    cut.trim().to_owned()
 }

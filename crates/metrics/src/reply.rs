@@ -7,14 +7,11 @@ use std::sync::Arc;
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::error::QueryError;
+use crate::error::{QueryError, shown};
 use crate::sample::{KeptLabels, NAME, Series};
 
 /// The maximum number of series in one answer.
 pub(crate) const MAX_SERIES: usize = 150_000;
-
-/// The maximum length of an error or a warning that is shown, in characters.
-const MAX_TEXT: usize = 300;
 
 /// An answer to an instant query.
 #[derive(Debug)]
@@ -63,16 +60,6 @@ impl ReplyReader {
         };
         Ok(Reply { series: data.series, scalar: data.scalar, at: data.at, partial })
     }
-}
-
-/// Returns the beginning of a text of the server, in one line and without control characters.
-pub(crate) fn shown(text: &str) -> String {
-    let plain = text.chars().map(|it| if it.is_control() { ' ' } else { it });
-    let mut cut: String = plain.take(MAX_TEXT).collect();
-    if text.chars().nth(MAX_TEXT).is_some() {
-        cut.push('…');
-    }
-    cut.trim().to_owned()
 }
 
 /// The text by which the reader recognises its own error.
