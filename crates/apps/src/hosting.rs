@@ -42,7 +42,7 @@ pub struct HostingObject {
     pub is_proved: bool,
 }
 
-/// Finds the objects of [`KINDS`] that stand for clusters of the fleet: those with the address of a cluster, each
+/// Finds the objects of the known kinds that stand for clusters of the fleet: those with the address of a cluster, each
 /// `Cluster` of Cluster API from whose kubeconfig Secret a cluster was taken, and those named like a cluster.
 ///
 /// It is the word of the management cluster, which decides nothing about the other one.
