@@ -149,9 +149,6 @@ struct CheckKey {
     name: Arc<str>,
 }
 
-/// Those who share a turn: the apps that one namespace of one cluster declares.
-type Tenant = (ClusterId, String);
-
 /// A check that an app wants, with all that its query needs.
 #[derive(Debug, Clone, PartialEq)]
 struct WantedCheck {
@@ -182,7 +179,7 @@ struct CheckRounds {
 
 struct CheckedServer {
     config: ServerConfig,
-    schedule: Schedule<Tenant, CheckKey>,
+    schedule: Schedule<ClusterId, String, CheckKey>,
     clock: ServerClock,
     is_late: bool,
 }

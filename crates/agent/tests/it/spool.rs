@@ -348,6 +348,30 @@ async fn transitions_of_other_clusters_and_of_impossible_times_are_left_out() {
 }
 
 #[tokio::test]
+async fn an_agent_writes_no_history_of_apps_that_others_tell_of() {
+    let mut fixture = Fixture::start(in_memory).await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut other = fixture.hub.enrolled(folder.path(), "uid-2", "us-1").await;
+    report_one_app(&mut other, "uid-2").await;
+    fixture.hub.until(|view| view.counts().current == 2).await;
+    assert!(fixture.hub.index.saved().await);
+    drop(other);
+    let before = history(&fixture.hub, fixture.begun, "uid-2", "web").await;
+    assert_eq!(before.len(), 1, "{before:?}");
+    fixture.cut().await;
+    fixture.wait(30);
+    let forged = turned("uid-2", "web", Status::Failed);
+    let empty = AppTransition { app: forged.app.clone(), declared: None, observed: None };
+    fixture.spool.note(&uid("uid-1"), Noted::Changed(vec![empty, forged]));
+    fixture.note("web", Status::Failed);
+    fixture.resume(Status::Failed).await;
+    drained(&fixture.spool).await;
+    assert!(fixture.hub.index.saved().await);
+    assert_eq!(history(&fixture.hub, fixture.begun, "uid-2", "web").await, before);
+    assert!(fixture.history("web").await.iter().any(|line| line.ends_with("to Failed")));
+}
+
+#[tokio::test]
 async fn a_hub_that_keeps_no_history_is_sent_no_transitions() {
     let hub = TestHub::start().await;
     let folder = tempfile::tempdir().unwrap();

@@ -47,7 +47,8 @@ impl Untaken {
             let Some((oldest, cost)) = oldest.and_then(|at| self.events.remove(at)) else { return false };
             self.bytes -= cost;
             if let LogEvent::Lines { log, left_out, lines } = oldest {
-                *self.dropped.entry(log).or_default() += left_out + lines.len() as u64;
+                let dropped = self.dropped.entry(log).or_default();
+                *dropped = dropped.saturating_add(left_out).saturating_add(lines.len() as u64);
             }
         }
         self.dropped.len() <= MAX_EVENTS
@@ -58,7 +59,7 @@ impl Untaken {
         let (mut event, cost) = self.events.pop_front()?;
         self.bytes -= cost;
         if let LogEvent::Lines { log, left_out, .. } = &mut event {
-            *left_out += self.dropped.remove(log).unwrap_or_default();
+            *left_out = left_out.saturating_add(self.dropped.remove(log).unwrap_or_default());
         }
         Some(event)
     }

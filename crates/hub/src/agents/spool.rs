@@ -14,6 +14,9 @@ use super::{AGENT, Agents};
 use crate::index::{LateEntries, LateEntry, lock};
 use crate::store::SpoolRecord;
 
+/// The number of gaps in one message that count; a spool has one.
+const MAX_GAPS: usize = 4;
+
 /// The age up to which a transition is taken: an agent keeps them for a day, and may need an hour to send them.
 const MAX_AGE: SignedDuration = SignedDuration::from_hours(25);
 
@@ -50,13 +53,18 @@ pub(super) fn read(
     };
     let last = first.saturating_add(entries.len() as u64).saturating_sub(1);
     let mut read = Vec::with_capacity(entries.len());
-    for (number, SpoolEntry { age_millis, entry }) in (first..).zip(entries) {
+    let mut gaps = 0;
+    for (number, SpoolEntry { age_millis, entry }) in entries.into_iter().enumerate() {
+        let number = first.saturating_add(number as u64);
         let at = ago(age_millis, now);
         let entry = match entry {
             Some(spool_entry::Entry::Transition(transition)) => {
                 transition.read(cluster)?.map(|transition| LateEntry::Transition(at, transition))
             }
+            // Each is looked at for all apps that were told of.
+            Some(spool_entry::Entry::Gap(_)) if gaps >= MAX_GAPS => None,
             Some(spool_entry::Entry::Gap(Gap { lasted_millis })) => {
+                gaps += 1;
                 // Before that the hub was told everything.
                 let from = lasted_millis.map(|lasted| ago(lasted, at)).max(heard);
                 from.filter(|from| *from < at && heard.is_some()).map(|from| LateEntry::Gap(from..at))

@@ -33,7 +33,8 @@ impl FleetIndex {
         self.changed.notify_one();
     }
 
-    /// Returns the apps that declare checks.
+    /// Returns the apps that declare checks, without those whose target is another cluster that observes none of their
+    /// objects: who declares an app could else ask about any cluster.
     pub fn checked_apps(&self) -> Vec<CheckedApp> {
         let owner = lock(&self.owner);
         if owner.checked.is_empty() {
@@ -47,7 +48,9 @@ impl FleetIndex {
             let names = Arc::clone(names.get(&target).unwrap_or(&none));
             CheckedApp { app: Arc::clone(&pair.app), target, names, declared }
         };
-        owner.checked.values().map(app).collect()
+        let is_there =
+            |pair: &&Arc<Pair>| pair.declared.body.target == pair.app.home || pair.observed.is_some();
+        owner.checked.values().filter(is_there).map(app).collect()
     }
 
     /// Returns the results of the checks of all apps that declare some, each with the names of the clusters that declare the app and

@@ -112,7 +112,11 @@ impl LateEntries {
                     self.gap = Some(gap);
                 }
                 LateEntry::Transition(at, transition) if at <= latest => {
-                    let Some(app) = self.apps.get_mut(&transition.app) else { continue };
+                    let app = self.apps.get_mut(&transition.app);
+                    // History of what others tell is not the agent's to write.
+                    let Some(app) = app.filter(|app| app.tells_declared || app.tells_observed) else {
+                        continue;
+                    };
                     app.take(at, transition, self.gap.as_ref(), &self.cluster);
                 }
                 // Reports tell it.
@@ -132,9 +136,11 @@ impl LateEntries {
     async fn begin(&self, index: &FleetIndex, store: &dyn Store, app: &AppId) -> Result<LateApp, StoreError> {
         let mut late = index.late_app(app, &self.cluster, self.source);
         let Some(pair) = late.pair.clone() else { return Ok(late) };
+        // The halves are those of now, so history must be, too: from others than the agent some may have come since.
+        let until = index.clock().time().now.max(self.begun);
         let mut page = PageQuery::first(ENTRIES);
         for _ in 0..READS {
-            let read = store.history(pair.clone(), Timestamp::MIN..self.begun, page.clone()).await?;
+            let read = store.history(pair.clone(), Timestamp::MIN..until, page.clone()).await?;
             let last = read.items.into_iter().find_map(|entry| match entry {
                 HistoryEntry::Transition(it) if !it.after.as_ref().is_some_and(is_dark) => Some(it),
                 _ => None,

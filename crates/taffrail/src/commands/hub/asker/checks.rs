@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use taffrail_api::AppName;
 use taffrail_api::checks::ToldChecks;
 use taffrail_api::question::{AskedFleet, FleetProblem, ViewAnswer};
-use taffrail_apps::{App, AppList, Objects, Problem};
+use taffrail_apps::{App, AppList, Axis, Objects, Problem};
 use taffrail_hub::AppChecks;
 use taffrail_object::ObjectKey;
 use taffrail_status::ActiveRules;
@@ -30,17 +30,21 @@ impl ResultsOfChecks {
         self.0.get(&(app.app.home.clone(), app.app.target.clone(), name)).map(|told| &**told)
     }
 
-    /// Puts the results into the rows of an answer that an agent gave.
+    /// Puts the results into the rows of an answer that an agent gave, in place of any that the agent told.
     pub(super) fn put_into(&self, answer: &mut ViewAnswer) {
         let ViewAnswer::App(answer) = answer else { return };
-        for item in answer.items.iter_mut().filter(|item| !item.detail.app.checks.is_empty()) {
+        for item in &mut answer.items {
             let row = &mut item.detail.app;
             let id = (row.home.clone(), row.cluster.clone(), row.app_name());
-            if let Some(told) = self.0.get(&id) {
-                row.set_checks(told);
-                item.problems.clone_from(&row.problems);
-                answer.is_well &= !row.problems.iter().any(Problem::is_pressing);
+            let is_told = !row.checks.is_empty() || row.problems.iter().any(|it| it.axis == Axis::Check);
+            let told = self.0.get(&id);
+            if told.is_none() && !is_told {
+                continue;
             }
+            // Only a hub evaluates checks.
+            row.set_checks(told.map_or(&ToldChecks::default(), |told| told));
+            item.problems.clone_from(&row.problems);
+            answer.is_well &= !row.problems.iter().any(Problem::is_pressing);
         }
     }
 }
