@@ -1,4 +1,4 @@
-// Written by `npm run build` in web/. Digest of the sources: b68873df4aa1d254bb8d7ec2347094f8a74825bef88f9b27b0327f32e20e6467
+// Written by `npm run build` in web/. Digest of the sources: 38f42ef16a972539d60ff201e98a5dd2f8d2249edddb8ed980e21de23dc9ef7a
 &[
     PageFile { path: "/assets/AppPage-DwrMSls1.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("assets-AppPage-DwrMSls1.js.gz") },
     PageFile { path: "/assets/Diff-Tii8f_KO.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("assets-Diff-Tii8f_KO.js.gz") },

@@ -133,6 +133,8 @@ export type AppError = {
 
 /** The fields of an app that `fields` names. */
 export type AppFields = {
+  /** The results of the checks that the app names in its annotation `taffrail.dev/checks`, sorted by name; they never change `health`. Left out if it names none. */
+  checks?: CheckResult[];
   /** Name of the cluster that holds the app's objects; the same as `home` if that cluster was not queried. */
   cluster?: string;
   /** Number of declared objects by the status that was last observed. */
@@ -359,6 +361,8 @@ export type AppRef = {
 
 /** One app in one target cluster, as a row of `get apps`. */
 export type AppRow = {
+  /** The results of the checks that the app names in its annotation `taffrail.dev/checks`, sorted by name; they never change `health`. Left out if it names none. */
+  checks?: CheckResult[];
   /** Name of the cluster that holds the app's objects; the same as `home` if that cluster was not queried. */
   cluster: string;
   /** Number of declared objects by the status that was last observed. */
@@ -505,8 +509,8 @@ export type AttentionEntry = {
   state: string;
 };
 
-/** The axis of a problem: health, sync, source or freshness. */
-export type Axis = "freshness" | "health" | "sync" | "source";
+/** The axis of a problem: health, sync, source, freshness or check. */
+export type Axis = "freshness" | "health" | "sync" | "source" | "check";
 
 /** The last lines of the log of one container: of the one with the worst status in the Pods of the cause of an explanation. */
 export type CauseLog = {
@@ -564,6 +568,25 @@ export type Change = {
 
 /** The kind of a change. */
 export type ChangeKind = "image" | "template" | "created" | "spec" | "metadata" | "config" | "node" | "quota" | "revision";
+
+/** The answer of a check. */
+export type CheckAnswer = "false" | "nodata" | "true";
+
+/** The result of a check of an app in a cluster. */
+export type CheckResult = {
+  /** The reason for `false` or `nodata`; left out of `true`. */
+  message?: string;
+  /** The name of the check; that of the annotation if this cannot be read. */
+  name: string;
+  /** The time of the value; left out if there is none. */
+  observedAt?: string | null;
+  /** The answer: `true`, `false`, or `nodata`. */
+  result: CheckAnswer;
+  /** The time since which the result is as it is; left out if that is not known. */
+  since?: string | null;
+  /** The value of the query; left out if there is none. */
+  value?: MetricValue | null;
+};
 
 /** The numbers of objects of one cluster that a search for findings looked at. */
 export type CheckedCluster = {
@@ -894,6 +917,8 @@ export type FieldChange = {
 
 /** The conditions that a row must meet; the default matches everything. */
 export type Filter = {
+  /** The conditions on checks of which an app must meet one; empty for any. */
+  checks?: string[];
   /** The selector for the labels of these clusters; `None` for any. */
   clusterLabels?: string | null;
   /** Names or aliases of the clusters whose rows are kept (of apps and objects the target cluster); empty for all. */
@@ -1329,6 +1354,9 @@ export type MatrixRow = {
   /** The key that the app has in all clusters. */
   key: string;
 };
+
+/** The value of a metric, a finite number. Equal if all bits are. */
+export type MetricValue = number;
 
 /** A cluster that an answer does not cover whole and live. */
 export type MissingCluster = {
@@ -1841,7 +1869,7 @@ export type Problem = {
   severity: ProblemSeverity;
   /** The time at which it began, where that is known. */
   since?: string | null;
-  /** The state on that axis, in CamelCase: `Failed`, `OutOfSync`, `FetchFailed`, `Lost`. */
+  /** The state on that axis, in CamelCase: `Failed`, `OutOfSync`, `FetchFailed`, `Lost`; on the axis check, the name of the check. */
   state: string;
   /** The problem of the app upstream that is the cause of this one; left out if no such app is known. */
   upstream?: UpstreamProblem | null;
