@@ -131,7 +131,7 @@ pub(crate) struct KnownCluster {
 
 /// The consequences of a report, with what the fleet knows of its cluster after it.
 pub(crate) struct Taken<'f> {
-    /// What the report changed. Of a source that ends with the hub nothing counts as renewed.
+    /// The changes that the report made. Of a source that ends with the hub nothing counts as renewed.
     pub(crate) consequences: Consequences,
     /// True if the report changed whether the source has told all apps, or how many halves were refused or cut.
     pub(crate) is_extent_changed: bool,

@@ -140,7 +140,7 @@ impl FreshClient {
     /// Returns the client at the moment `now`.
     ///
     /// # Errors
-    /// As of [`Client::new`].
+    /// The errors of [`Client::new`].
     pub(crate) async fn get(&mut self, now: Duration) -> Result<Arc<Client>, ServerError> {
         if let Some((client, made)) = &self.made
             && now.saturating_sub(*made) < FRESH

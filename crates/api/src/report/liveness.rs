@@ -83,12 +83,10 @@ impl Liveness {
     /// then lost, as before the first proof. Stale instead of live while a cluster that was not live has had fewer than
     /// two new proofs.
     pub fn state(&self, at: Duration) -> FreshnessState {
-        match self.age(at) {
-            Some(age) if age <= self.window && (!self.has_failed || self.proofs >= RECOVERED) => {
-                FreshnessState::Live
-            }
-            Some(age) if age <= LOST.max(self.window) => FreshnessState::Stale,
-            _ => FreshnessState::Lost,
+        let has_recovered = !self.has_failed || self.proofs >= RECOVERED;
+        match state_of(self.age(at), self.window) {
+            FreshnessState::Live if !has_recovered => FreshnessState::Stale,
+            state => state,
         }
     }
 
@@ -106,6 +104,16 @@ impl Liveness {
         let proved = self.proved?;
         let ends = [self.window, LOST.max(self.window)].map(|age| proved + age + RESOLUTION);
         ends.into_iter().find(|end| *end > at)
+    }
+}
+
+/// Returns the state of a cluster whose API server last proved itself `age` ago: live up to the window, stale up to
+/// [`LOST`], then lost, as before the first proof.
+pub(super) fn state_of(age: Option<Duration>, window: Duration) -> FreshnessState {
+    match age {
+        Some(age) if age <= window => FreshnessState::Live,
+        Some(age) if age <= LOST.max(window) => FreshnessState::Stale,
+        _ => FreshnessState::Lost,
     }
 }
 

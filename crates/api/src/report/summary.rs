@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use taffrail_apps::{FreshnessState, Problem, ProblemSeverity};
+use taffrail_apps::{FreshnessState, Problem};
 use taffrail_status::Status;
 
 use super::join::{last_health, speaker};
-use super::liveness::{LIVE, LOST};
+use super::liveness::{LIVE, state_of};
 use super::{DeclaredHalf, NotLive, ObservedHalf};
 
 /// A cluster, and the apps that it declares and that have their objects in it.
@@ -24,13 +24,8 @@ pub struct ClusterSummary {
 
 /// Returns the freshness of a cluster whose API server last proved itself so long ago, and that its source reports as `own`.
 pub(super) fn freshness(age: Option<Duration>, own: Option<NotLive>) -> FreshnessState {
-    let by_age = match age {
-        Some(age) if age <= LIVE => FreshnessState::Live,
-        Some(age) if age <= LOST => FreshnessState::Stale,
-        _ => FreshnessState::Lost,
-    };
     let own = own.map_or(FreshnessState::Live, |own| own.state);
-    if (own as u8) > by_age as u8 { own } else { by_age }
+    own.max(state_of(age, LIVE))
 }
 
 /// Returns the present status of an app with these halves in a cluster of this freshness, and true if it has a problem that
@@ -42,9 +37,8 @@ pub(super) fn present(
 ) -> (Status, bool) {
     let observed = observed.filter(|observed| cluster == FreshnessState::Live && observed.not_live.is_none());
     let Some(observed) = observed else { return (Status::Unknown, true) };
-    let is_problem = |problem: &Problem| problem.severity != ProblemSeverity::Notice;
     let of_object = speaker(declared, Some(observed)).map(|speaker| &speaker.problem);
-    let has_problem =
-        declared.not_live.is_some() || of_object.into_iter().chain(&declared.problems).any(is_problem);
+    let has_problem = declared.not_live.is_some()
+        || of_object.into_iter().chain(&declared.problems).any(Problem::is_pressing);
     (last_health(declared, Some(observed)), has_problem)
 }

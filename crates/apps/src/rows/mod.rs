@@ -22,7 +22,7 @@
 //! [`Costs`](taffrail_status::assess::Costs), the order in which objects are judged matters: then all rows
 //! are judged at each change, as long as that is so.
 //!
-//! What rows tell of each other (which app creates which, which waits for which) is found from the rows: after a
+//! The relations between rows (which app creates which, which waits for which) are found from the rows: after a
 //! change of some, only those that depend on them are looked at ([`crate::relations`]).
 //!
 //! The freshness of a cluster is written into its rows without judging them again.

@@ -1,4 +1,4 @@
-//! What each server told of each check, and the result that follows from all of them.
+//! The last word of each server about each check, and the result that follows from all of them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use taffrail_apps::{CheckAnswer, CheckResult, MetricValue, Words};
 
-/// What one server told of a check.
+/// The word of one server about a check.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Told {
     /// A value, with the answer that follows from it, and the reason if that is false.
@@ -17,7 +17,7 @@ pub(super) enum Told {
     Failed(String),
 }
 
-/// What one server told last, at a moment.
+/// The last word of one server, and its moment.
 #[derive(Debug)]
 struct Entry {
     told: Told,

@@ -111,7 +111,7 @@ pub fn read_strict<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
 /// Reads one document as [`read_strict`] does, but refuses aliases, so that each byte is read once.
 ///
 /// # Errors
-/// As in [`read_strict`], and if the text has an alias.
+/// The errors of [`read_strict`]; and if the text has an alias.
 pub fn read_strict_without_aliases<T: DeserializeOwned>(text: &str) -> Result<T, YamlError> {
     let mut budget = options(text.len(), 0).budget;
     budget.iter_mut().for_each(|budget| budget.max_aliases = 0);
