@@ -56,7 +56,7 @@ export default function AppPage(props: { app: AppRef; isPage: boolean }) {
     { keys: "v", what: "Graph", act: () => choose("graph") },
     { keys: "e", what: "Events", act: () => choose("events") },
     { keys: "h", what: "History", act: () => choose("history") },
-    { keys: "r", what: "Relations", act: () => choose("relations") },
+    { keys: "w", what: "Relations", act: () => choose("relations") },
     { keys: "i", what: "Clusters", act: () => choose("clusters") },
     { keys: "l", what: "Logs", act: () => choose("logs") },
     { keys: "p", what: "Previous run", act: () => go(withQuery({ tab: "logs", previous: "1" }), { replace: true }) },

@@ -143,8 +143,8 @@ mod tests {
     use super::KEYS;
 
     /// Keys of the page for the theme, which a terminal sets itself, and for what the terminal UI does not have: search
-    /// and time as views, and the graph.
-    const PAGE_ALONE: [&str; 4] = ["t", "g s", "g t", "v"];
+    /// and time as views, the graph, and relations.
+    const PAGE_ALONE: [&str; 5] = ["t", "g s", "g t", "v", "w"];
 
     #[test]
     fn keys_do_the_same_as_on_the_page() {
