@@ -251,7 +251,8 @@ fn history_tells_what_happened_while_the_hub_was_away() {
     hub.ask_until(&["get", "apps"], |answer| answer.stdout.contains(" Ready "));
     hub.0.stop();
     agent.until("Not connected; the agent tries again in ");
-    let state = |status: u8| format!("taffrail_app_state{{app=\"shop\",cluster=\"eu-1\"}} {status}\n");
+    let state =
+        |status: u8| format!("taffrail_app_state{{app=\"label/shop/shop\",cluster=\"eu-1\"}} {status}\n");
     for (available, is_told) in [(1, true), (2, false)] {
         cluster.apply(watch::app(1, available)).unwrap();
         let begun = Instant::now();

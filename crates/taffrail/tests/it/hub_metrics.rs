@@ -220,8 +220,8 @@ error: the list of metrics servers in DIR/metrics.yaml:3: 'prometheus.example' i
     );
 }
 
-#[test]
-fn results_of_checks_are_shown_and_filtered_beside_the_health() {
+/// Starts a hub of a cluster whose app declares three checks; the cluster and the folder must stay as long as the hub.
+fn hub_of_checks() -> (Hub, Served, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let file = prometheus(
         &folder,
@@ -250,6 +250,19 @@ fn results_of_checks_are_shown_and_filtered_beside_the_health() {
         cluster.apply(shop).unwrap();
     });
     let hub = Hub::serving(&served.kubeconfig, 1, "127.0.0.1:0", &["--metrics-from", &file]);
+    (hub, served, folder)
+}
+
+/// Returns the answer of `get apps -o json` about an app with results of checks.
+pub(super) fn of_checks() -> Value {
+    let (hub, _served, _folder) = hub_of_checks();
+    table(&hub, &["get", "apps", "--columns", "NAME,CHECKS"], "latency=true");
+    serde_json::from_str(&table(&hub, &["get", "apps", "-o", "json"], "error-rate")).unwrap()
+}
+
+#[test]
+fn results_of_checks_are_shown_and_filtered_beside_the_health() {
+    let (hub, served, _folder) = hub_of_checks();
     let columns = ["get", "apps", "--columns", "NAME,CHECKS"];
     let shown = table(&hub, &columns, "latency=true");
     assert_shown(

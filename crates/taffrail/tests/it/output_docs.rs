@@ -330,7 +330,8 @@ status: {observedGeneration: 1}
         page.compare(&kind, &line, &kind, &mut met);
     }
     let [apps, clusters] = super::hub_metrics::of_flux();
-    for (kind, told) in [("AppList", apps), ("ClusterList", clusters)] {
+    let checked = super::hub_metrics::of_checks();
+    for (kind, told) in [("AppList", apps), ("AppList", checked), ("ClusterList", clusters)] {
         schemas.check(&told);
         page.compare(kind, &told, kind, &mut met);
     }
