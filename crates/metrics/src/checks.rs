@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use taffrail_api::checks::{CheckedApp, EvaluatedCheck};
 use taffrail_api::report::AppId;
-use taffrail_apps::{CheckResult, ClusterId, DeclaredCheck, MetricValue};
+use taffrail_apps::{CheckResult, ClusterId, DeclaredCheck, MetricValue, round_robin};
 use tokio::task::JoinSet;
 
 use crate::client::FreshClient;
@@ -36,6 +36,11 @@ const FAULTS_LIVE: Duration = Duration::from_secs(180);
 
 /// The number of intervals of a check for which a value counts.
 const INTERVALS: u32 = 3;
+
+/// The maximum number of checks that are evaluated of the apps that one cluster declares, and of all. As many again are told
+/// that they are not.
+const MAX_OF_HOME: usize = 2_000;
+const MAX_CHECKS: usize = 100_000;
 
 /// The maximum size of an answer, in bytes: one series is expected.
 const MAX_ANSWER: usize = 256 << 10;
@@ -142,6 +147,18 @@ fn lock(rounds: &Mutex<CheckRounds>) -> MutexGuard<'_, CheckRounds> {
     rounds.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Sorts apps so that their home clusters take turns, and in each of them its namespaces: who declares many checks displaces
+/// none of others.
+fn in_turns(mut apps: Vec<CheckedApp>) -> Vec<CheckedApp> {
+    apps.sort_by(|a, b| a.app.cmp(&b.app));
+    let mut homes: BTreeMap<ClusterId, Vec<CheckedApp>> = BTreeMap::new();
+    for app in apps {
+        homes.entry(app.app.home.clone()).or_default().push(app);
+    }
+    let of_homes = homes.into_values().flat_map(|apps| round_robin(apps, |app| &app.app.app.namespace));
+    round_robin(of_homes.collect(), |app| &app.app.home.0)
+}
+
 /// A check of one app.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct CheckKey {
@@ -207,12 +224,24 @@ impl CheckRounds {
     fn set(&mut self, apps: Vec<CheckedApp>, now: Duration) -> (Vec<EvaluatedCheck>, Vec<TooManyChecks>) {
         let mut wanted = HashMap::new();
         let mut faults = HashMap::new();
-        for CheckedApp { app, target, names, declared } in apps {
+        let (mut of_homes, mut all) = (HashMap::<ClusterId, usize>::new(), 0);
+        for CheckedApp { app, target, names, declared } in in_turns(apps) {
+            let of_home = of_homes.entry(app.home.clone()).or_default();
             for asked in declared.checks.iter().filter(|check| check.fault.is_none()) {
+                (*of_home, all) = (*of_home + 1, all + 1);
+                if *of_home > 2 * MAX_OF_HOME || all > 2 * MAX_CHECKS {
+                    continue;
+                }
                 let key = CheckKey { app: Arc::clone(&app), name: asked.name.as_str().into() };
                 let check =
                     WantedCheck { asked: asked.clone(), target: target.clone(), names: Arc::clone(&names) };
-                match self.fault(&check) {
+                let too_many = || {
+                    let is_beyond = *of_home > MAX_OF_HOME || all > MAX_CHECKS;
+                    is_beyond.then(|| {
+                        format!("the hub evaluates at most {MAX_OF_HOME} checks of a cluster, and {MAX_CHECKS} of all")
+                    })
+                };
+                match self.fault(&check).or_else(too_many) {
                     Some(fault) => drop(faults.insert(key, (check, fault))),
                     None => drop(wanted.insert(key, check)),
                 }

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// Makes the command `taffrail` with these arguments.
 type Taffrail = Box<dyn Fn(&[&str]) -> Command + Send + Sync>;
 
-/// A hub for agents alone, which serves by TLS at a free port of this machine, and is killed on drop.
+/// A hub for agents, which serves by TLS at a free port of this machine, and is killed on drop.
 pub struct AgentsHub {
     taffrail: Taffrail,
     child: Child,
@@ -44,7 +44,8 @@ impl AgentsHub {
         AgentsHub::start_with(taffrail, &[])
     }
 
-    /// Does what [`AgentsHub::start`] does, with `more` arguments of `hub serve`.
+    /// Does what [`AgentsHub::start`] does, with `more` arguments of `hub serve`; it follows no cluster itself unless
+    /// `--clusters-from` is among them.
     ///
     /// # Errors
     /// If it does not start.
@@ -202,30 +203,15 @@ impl AgentsHub {
 fn serve(taffrail: &Taffrail, folder: &Path, listen: &str, more: &[String]) -> Result<(Child, String)> {
     let path = |name: &str| folder.join(name).display().to_string();
     let (certificate, key, data) = (path("tls.crt"), path("tls.key"), path("data"));
-    let mut child = taffrail(&[
-        "hub",
-        "serve",
-        "--clusters-from",
-        "none",
-        "--listen",
-        listen,
-        "--host",
-        "localhost",
-        "--tls-cert-file",
-        &certificate,
-        "--tls-key-file",
-        &key,
-        "--data",
-        &data,
-    ])
-    .args(more)
-    .stdout(Stdio::piped())
-    .stdin(Stdio::null())
-    .spawn()?;
+    let mut command = taffrail(&["hub", "serve", "--listen", listen, "--host", "localhost"]);
+    command.args(["--tls-cert-file", &certificate, "--tls-key-file", &key, "--data", &data]);
+    if !more.iter().any(|argument| argument == "--clusters-from") {
+        command.args(["--clusters-from", "none"]);
+    }
+    let mut child = command.args(more).stdout(Stdio::piped()).stdin(Stdio::null()).spawn()?;
     let mut lines = BufReader::new(child.stdout.take().context("its output cannot be read")?).lines();
     let first = lines.next().context("the hub ended before it was ready")??;
-    let url =
-        first.strip_prefix("follows 0 clusters, and answers at ").and_then(|url| url.strip_suffix("/api/v1"));
+    let url = first.split_once(", and answers at ").and_then(|(_, url)| url.strip_suffix("/api/v1"));
     let url = url.with_context(|| format!("the hub says '{first}'"))?.to_owned();
     Ok((child, url))
 }

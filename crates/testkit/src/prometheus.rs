@@ -2,18 +2,22 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use rustix::process::Pid;
 
 use crate::kube::cache;
 
 /// The name of the package, and of its program.
 const NAME: &str = "prometheus";
+
+/// The name of the file with the configuration.
+const CONFIG: &str = "prometheus.yml";
 
 /// The maximum time until a started Prometheus answers.
 const READY: Duration = Duration::from_secs(30);
@@ -22,6 +26,7 @@ const READY: Duration = Duration::from_secs(30);
 pub struct Prometheus {
     child: Child,
     folder: PathBuf,
+    address: SocketAddr,
     /// The address of its API.
     pub url: String,
 }
@@ -38,44 +43,79 @@ impl Prometheus {
         let folder =
             std::env::temp_dir().join(format!("taffrail-prometheus-{}-{number}", std::process::id()));
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-        let file = folder.join("prometheus.yml");
+        let file = folder.join(CONFIG);
         fs::write(&file, config).with_context(|| format!("cannot write {}", file.display()))?;
         let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-        let address = port.context("no free port on 127.0.0.1")?.to_string();
-        let log = fs::File::create(folder.join("log")).context("cannot write the log of Prometheus")?;
-        let child = Command::new(&program)
-            .arg(format!("--config.file={}", file.display()))
-            .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
-            .arg(format!("--web.listen-address={address}"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log)
-            .spawn()
-            .with_context(|| format!("cannot start {}", program.display()))?;
-        let mut running = Prometheus { child, folder, url: format!("http://{address}") };
+        let address = port.context("no free port on 127.0.0.1")?;
+        let child = spawn(&program, &folder, address)?;
+        let mut running = Prometheus { child, folder, address, url: format!("http://{address}") };
+        running.until_ready()?;
+        Ok(running)
+    }
+
+    /// Returns the address at which it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns the process id.
+    pub fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// Kills it; what it has stored stays.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Kills it if it runs, and starts it again at its address, with what it has stored.
+    ///
+    /// # Errors
+    /// If it does not become ready.
+    pub fn restart(&mut self) -> Result<()> {
+        self.kill();
+        self.child = spawn(&program()?, &self.folder, self.address)?;
+        self.until_ready()
+    }
+
+    fn until_ready(&mut self) -> Result<()> {
         let began = Instant::now();
-        while !is_ready(&address) {
-            let ended = running.child.try_wait().context("cannot wait for Prometheus")?;
+        while !is_ready(self.address) {
+            let ended = self.child.try_wait().context("cannot wait for Prometheus")?;
             if ended.is_some() || began.elapsed() > READY {
-                let log = fs::read_to_string(running.folder.join("log")).unwrap_or_default();
+                let log = fs::read_to_string(self.folder.join("log")).unwrap_or_default();
                 bail!("Prometheus did not become ready: {log}");
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        Ok(running)
+        Ok(())
     }
 }
 
 impl Drop for Prometheus {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.kill();
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
+/// Runs the program with the configuration and the data in `folder`.
+fn spawn(program: &Path, folder: &Path, address: SocketAddr) -> Result<Child> {
+    let log = fs::OpenOptions::new().create(true).append(true).open(folder.join("log"));
+    Command::new(program)
+        .arg(format!("--config.file={}", folder.join(CONFIG).display()))
+        .arg(format!("--storage.tsdb.path={}", folder.join("data").display()))
+        .arg(format!("--web.listen-address={address}"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log.context("cannot write the log of Prometheus")?)
+        .spawn()
+        .with_context(|| format!("cannot start {}", program.display()))
+}
+
 /// Returns true if the server at `address` says that it is ready.
-fn is_ready(address: &str) -> bool {
+fn is_ready(address: SocketAddr) -> bool {
     let Ok(mut stream) = TcpStream::connect(address) else { return false };
     let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
     let request = format!("GET /-/ready HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");

@@ -7,23 +7,24 @@ import { FreshGlyph, Glyph, SyncGlyph } from "./Glyph";
 
 /**
  * The status now. Of what is not live it names the last one as past ("was Ready"), and while the hub is away all is so;
- * so it is of a row that is no longer at its place of the list: gone, no match any more, or moved far away.
+ * so it is of a row that is no longer at its place of the list: gone, no match any more, or moved far away. `past` is
+ * given for an object that is gone, or could not be read again.
  */
-export function StatusMark(props: { health: Status; effective: Status; freshness?: Freshness | null | undefined; suspended?: boolean; hasLeft?: boolean }) {
+export function StatusMark(props: { health: Status; effective: Status; freshness?: Freshness | null | undefined; suspended?: boolean; hasLeft?: boolean; past?: "gone" | "unread" | undefined }) {
   const freshness = (): FreshnessState => {
-    if (props.hasLeft) return "lost";
+    if (props.hasLeft || props.past) return "lost";
     const own = props.freshness?.state ?? "live";
     return own === "live" && hubAway() ? "stale" : own;
   };
   const isPast = () => freshness() !== "live";
   const word = () =>
-    props.hasLeft ? "left" : isPast() ? (props.freshness?.observedAt || hubAway() ? `was ${statusWord(props.health)}` : "never seen") : statusWord(props.effective);
+    props.hasLeft ? "left" : props.past === "gone" ? `gone, was ${statusWord(props.health)}` : isPast() ? (props.freshness?.observedAt || hubAway() ? `was ${statusWord(props.health)}` : "never seen") : statusWord(props.effective);
   return (
     <span class="mark" data-status={isPast() ? "Unknown" : props.effective} data-freshness={freshness()} title={props.hasLeft ? `It was ${statusWord(props.health)}; it is no longer at this place of the list` : undefined}>
       <Glyph status={props.effective} freshness={freshness()} />
       <span class="mark-word">{word()}</span>
       <Show when={props.hasLeft}><span class="reader">, was {statusWord(props.health)}</span></Show>
-      <Show when={isPast() && !props.hasLeft}><span class="reader">, {freshness() === "lost" ? "lost" : "stale"}</span></Show>
+      <Show when={isPast() && !props.hasLeft && props.past !== "gone"}><span class="reader">, {freshness() === "lost" ? "lost" : "stale"}</span></Show>
       <Show when={props.suspended}><span class="mark-suspended" title="Suspended in its delivery tool"><SyncGlyph state="Suspended" /><span class="reader">suspended</span></span></Show>
     </span>
   );

@@ -13,7 +13,7 @@ use crate::report::{
 use taffrail_apps::{ClusterId, FreshnessState};
 
 use super::summary::{self, ClusterSummary};
-use super::transition::{HalfNotes, Noted};
+use super::transition::{AppTransition, HalfNotes, HalfThen, Noted};
 
 /// The time without another report after which a heartbeat is sent about a cluster.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -178,8 +178,29 @@ impl Stream {
     /// Removes and returns what was noted since the last call; the halves that are set until the first call after the
     /// cluster was read are no transitions.
     pub(super) fn take_noted(&mut self) -> Option<Noted> {
-        let is_read = self.is_read;
-        self.notes.as_mut().and_then(|notes| notes.take(is_read))
+        let mut noted = self.notes.as_mut()?.take(self.is_read)?;
+        if let Noted::Changed(changed) = &mut noted {
+            changed.iter_mut().for_each(|transition| self.complete(transition));
+        }
+        Some(noted)
+    }
+
+    /// Adds the half that did not change to a transition: a hub that was ended before it saved the app does not know it.
+    fn complete(&self, transition: &mut AppTransition) {
+        let body = |side| {
+            let held = self.halves.get(&HalfId { app: transition.app.clone(), side })?;
+            held.now.as_ref().map(|(body, _)| body.state_alone())
+        };
+        if transition.declared.is_none()
+            && let Some(HalfBody::Declared(half)) = body(HalfSide::Declared)
+        {
+            transition.declared = Some(HalfThen::Is(half));
+        }
+        if transition.observed.is_none()
+            && let Some(HalfBody::Observed(half)) = body(HalfSide::Observed)
+        {
+            transition.observed = Some(HalfThen::Is(half));
+        }
     }
 
     /// Returns the state of the cluster at the moment `now`; `None` before its facts are set.

@@ -19,14 +19,15 @@ pub enum HalfThen<T> {
     Is(Box<T>),
 }
 
-/// A change of the halves that a source has of one app, which may be a change of the app's state.
+/// A change of the halves that a source has of one app, which may be a change of the app's state; with the other half, if
+/// the source has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppTransition {
     /// The app.
     pub app: AppId,
-    /// The declared half; `None` if it did not change.
+    /// The declared half; `None` if the source does not have it, and did not have it before.
     pub declared: Option<HalfThen<DeclaredHalf>>,
-    /// The observed half; `None` if it did not change.
+    /// The observed half; `None` if the source does not have it, and did not have it before.
     pub observed: Option<HalfThen<ObservedHalf>>,
 }
 
@@ -118,7 +119,7 @@ fn together(changed: Vec<(Arc<HalfId>, Option<HalfBody>)>) -> Vec<AppTransition>
 
 impl HalfBody {
     /// Returns the parts of the half on which the state of its app depends, without messages, times and freshness.
-    fn state_alone(&self) -> HalfBody {
+    pub(super) fn state_alone(&self) -> HalfBody {
         match self {
             HalfBody::Declared(half) => {
                 let DeclaredHalf { target, sync, suspended, own, problems, .. } = &**half;

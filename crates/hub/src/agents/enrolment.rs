@@ -39,13 +39,15 @@ impl Agents {
         let now = self.index.clock().time().now;
         let found = self.store.enrolment(hash).await.map_err(unavailable)?;
         let found = found.filter(|found| found.used.is_none() && now < found.expires).ok_or_else(refused)?;
-        let _enrolling = self.enrolling.lock().await;
+        let cluster = ClusterId(cluster);
+        let is_named = found.cluster.is_some();
+        let name = found.cluster.unwrap_or(name);
+        let _turn = self.enrolling.turn(&name, &cluster).await;
         let is_revoked = |agent: AgentRecord| agent.revoked.is_some();
         if self.known(KeyHash::of(&public_key)).is_some_and(is_revoked) {
             return Err(Status::permission_denied("the agent's key was revoked; enrol with another one"));
         }
-        let cluster = ClusterId(cluster);
-        let name = self.admitted(&cluster, found.cluster, name)?;
+        self.admit(&cluster, &name, is_named)?;
         let (certificate, expires) = self.authority.issue(&key, &cluster.0, now).map_err(unavailable)?;
         let agent = AgentRecord {
             public_key,
@@ -65,14 +67,12 @@ impl Agents {
         Ok(EnrolReply { certificate, name, pins: self.told_pins() })
     }
 
-    /// Returns the name under which the hub will list the cluster: the `named` one of the token, else the `wanted` one.
+    /// Checks that the hub may list the cluster as `name`, which the token names if `is_named` is true, else the agent.
     ///
     /// # Errors
     /// If another cluster has the name, or the cluster is known and the token does not name it.
-    fn admitted(&self, cluster: &ClusterId, named: Option<String>, wanted: String) -> Result<String, Status> {
-        let is_named = named.is_some();
-        let name = named.unwrap_or(wanted);
-        if !is_fit(&name) {
+    fn admit(&self, cluster: &ClusterId, name: &str, is_named: bool) -> Result<(), Status> {
+        if !is_fit(name) {
             return Err(Status::invalid_argument(
                 "the name of the cluster is empty, too long, or not plain text",
             ));
@@ -91,8 +91,8 @@ impl Agents {
         }
         let known: Vec<&str> = all().filter(|(_, id)| *id == cluster).map(|(known, _)| known).collect();
         match known.first() {
-            None => Ok(name),
-            Some(_) if is_named && known.contains(&&*name) => Ok(name),
+            None => Ok(()),
+            Some(_) if is_named && known.contains(&name) => Ok(()),
             Some(known) => Err(Status::already_exists(format!(
                 "the hub lists this cluster as '{known}'; to let an agent report it, create a token for it: \
                  taffrail hub token create --agent --cluster {known}"

@@ -24,6 +24,7 @@ mod questions;
 mod service;
 mod session;
 mod spool;
+mod turns;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,6 +45,7 @@ use pace::Pace;
 use questions::{Inquirer, Questions, questions};
 pub(crate) use service::{AgentService, ProvedKey};
 use session::revoked;
+use turns::Enrolments;
 
 use crate::index::{FleetIndex, lock};
 use crate::store::{AgentRecord, Store, StoreError};
@@ -78,8 +80,7 @@ pub struct Agents {
     recording: Arc<Semaphore>,
     /// The number of sessions that began.
     sessions: AtomicU64,
-    /// Held while an agent enrols, so that two cannot take one name.
-    enrolling: tokio::sync::Mutex<()>,
+    enrolling: Enrolments,
 }
 
 impl std::fmt::Debug for Agents {
@@ -140,7 +141,7 @@ impl Agents {
             spools: Mutex::new(spools),
             recording: Arc::new(Semaphore::new(spool::AT_ONCE)),
             sessions: AtomicU64::new(0),
-            enrolling: tokio::sync::Mutex::default(),
+            enrolling: Enrolments::default(),
         })
     }
 
@@ -175,7 +176,7 @@ impl Agents {
                 let _ = self.set_pins(pins).await;
             }
             // An agent that enrols between the read and its use would be unknown.
-            let _enrolling = self.enrolling.lock().await;
+            let _none = self.enrolling.none().await;
             if let Ok(agents) = self.store.agents().await {
                 *lock(&self.known) = by_key(agents);
                 self.end_revoked();

@@ -70,6 +70,8 @@ struct Present {
     readers: Arc<ServerConfig>,
     agents: Option<Arc<ServerConfig>>,
     pins: Vec<KeyHash>,
+    /// The certificate, and those of its issuers that are in the file.
+    chain: Vec<CertificateDer<'static>>,
 }
 
 /// An accepted connection.
@@ -104,6 +106,40 @@ impl Tls {
     /// for it: then agents trust the authorities of their machines.
     pub fn pins(&self) -> Vec<KeyHash> {
         self.present().pins.clone()
+    }
+
+    /// Returns the reason why clients that call the hub by `host` (`HOST[:PORT]`) refuse its certificate, though they trust the
+    /// issuer; `None` if none is known.
+    pub fn fault(&self, host: &str) -> Option<String> {
+        let present = self.present();
+        let (own, issuers) = present.chain.split_first()?;
+        let mut roots = RootCertStore::empty();
+        roots.add(issuers.last().unwrap_or(own).clone()).ok()?;
+        let name = host.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok());
+        let name = name.map_or(host, |(name, _)| name).trim_start_matches('[').trim_end_matches(']');
+        let server = ServerName::try_from(name.to_owned()).ok()?;
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build().ok()?;
+        let refused = verifier.verify_server_cert(own, issuers, &server, &[], UnixTime::now()).err()?;
+        let rustls::Error::InvalidCertificate(why) = refused else { return Some(refused.to_string()) };
+        match why {
+            // Only clients know all issuers.
+            CertificateError::UnknownIssuer => None,
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                Some("it has expired".to_owned())
+            }
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                Some("it is not valid yet".to_owned())
+            }
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                Some(format!("it does not name the host '{name}'"))
+            }
+            CertificateError::Other(why) => Some(format!(
+                "{why}; the certificate of an authority (CA:TRUE), such as openssl makes where nothing else is asked for, \
+                 cannot be that of a server"
+            )),
+            other => Some(rustls::Error::InvalidCertificate(other).to_string()),
+        }
     }
 
     /// Reads the files again each minute, for ever. Connections that begin later have the new certificate; while the
@@ -192,9 +228,10 @@ fn present(
         }
     };
     let pins = pins(&chain, &provider);
-    let mut readers = builder()?.with_no_client_auth().with_single_cert(chain, private).map_err(unusable)?;
+    let readers = builder()?.with_no_client_auth().with_single_cert(chain.clone(), private);
+    let mut readers = readers.map_err(unusable)?;
     readers.alpn_protocols = vec![READER_PROTOCOL.to_vec()];
-    Ok(Present { readers: Arc::new(readers), agents, pins })
+    Ok(Present { readers: Arc::new(readers), agents, pins, chain })
 }
 
 /// Returns the keys of the issuers in `chain`, and of its first certificate if that is its own issuer.
@@ -247,5 +284,27 @@ mod tests {
         write(other.path(), "three.example.com");
         let error = Tls::read(&certificate, &other.path().join("tls.key")).unwrap_err();
         assert!(matches!(error, TlsError::Unusable { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_certificate_that_clients_refuse_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let (certificate, key) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
+        let fault = |host: &str| Tls::read(&certificate, &key).unwrap().fault(host);
+        write(folder.path(), "hub.example.com");
+        assert_eq!(fault("hub.example.com:7655"), None);
+        let other = fault("hub.example.org");
+        assert_eq!(other.as_deref(), Some("it does not name the host 'hub.example.org'"));
+        let made = rcgen::KeyPair::generate().unwrap();
+        let write = |change: &dyn Fn(&mut rcgen::CertificateParams)| {
+            let mut params = rcgen::CertificateParams::new(vec!["hub.example.com".to_owned()]).unwrap();
+            change(&mut params);
+            std::fs::write(&certificate, params.self_signed(&made).unwrap().pem()).unwrap();
+            std::fs::write(&key, made.serialize_pem()).unwrap();
+        };
+        write(&|params| params.not_after = rcgen::date_time_ymd(2020, 1, 1));
+        assert_eq!(fault("hub.example.com").as_deref(), Some("it has expired"));
+        write(&|params| params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained));
+        assert!(fault("hub.example.com").unwrap().contains("CA:TRUE"));
     }
 }

@@ -16,6 +16,7 @@ use taffrail_api::report::{AppId, KeptHalf, ToldSyncs};
 use taffrail_apps::ClusterId;
 use tokio::sync::{Notify, watch};
 
+use super::late_states::LateStates;
 use super::pair::Pair;
 use super::published::PairChange;
 use super::recent::{Transition, is_dark, unrecorded};
@@ -84,11 +85,7 @@ struct UnsavedChanges {
     /// The transitions that agents noted while they were not connected, and their spools, by cluster.
     late: Vec<PairTransition>,
     spools: HashMap<ClusterId, SpoolRecord>,
-    /// The state of each pair after its last transition in `late`, with the moment at which it came, until the next
-    /// transition of the pair.
-    late_states: HashMap<PairId, (Duration, Option<PairState>)>,
-    /// The moment at which they were looked through last.
-    late_looked: Duration,
+    late_states: LateStates,
     /// The moment of the last publication; `None` before the first one.
     published: Option<HubTime>,
     /// The number of changes in the portion that is being saved.
@@ -374,12 +371,12 @@ impl Journal {
         at: Duration,
     ) -> bool {
         let mut pending = self.pending();
-        if pending.late.len() > MAX_TRANSITIONS || pending.late_states.len() > MAX_TRANSITIONS {
+        if pending.late.len() > MAX_TRANSITIONS || !pending.late_states.has_room(&spool.cluster) {
             return false;
         }
         pending.noted += 1;
         pending.late.extend(transitions);
-        pending.late_states.extend(states.into_iter().map(|(pair, state)| (pair, (at, state))));
+        pending.late_states.extend(states, &spool.cluster, at);
         let gap = pending.spools.remove(&spool.cluster).and_then(|earlier| earlier.gap);
         pending.spools.insert(spool.cluster.clone(), SpoolRecord { gap: spool.gap.clone().or(gap), ..spool });
         drop(pending);
@@ -391,20 +388,13 @@ impl Journal {
     /// no transition; forgets those for which that is longer than `forgotten`. Looks through them every
     /// [`UNSETTLED`] at most, and returns none in between.
     pub(crate) fn unsettled(&self, at: Duration, settled: Duration, forgotten: Duration) -> Vec<PairId> {
-        let mut pending = self.pending();
-        if pending.late_states.is_empty() || at.saturating_sub(pending.late_looked) < UNSETTLED {
-            return Vec::new();
-        }
-        pending.late_looked = at;
-        pending.late_states.retain(|_, (came, _)| at.saturating_sub(*came) <= forgotten);
-        let old = pending.late_states.iter().filter(|(_, (came, _))| at.saturating_sub(*came) > settled);
-        old.map(|(pair, _)| pair.clone()).collect()
+        self.pending().late_states.unsettled(at, UNSETTLED, settled, forgotten)
     }
 
     /// Adds the transition of a pair that had a late one to the state that it has at the time `at`, if that is another one.
     pub(crate) fn settle(&self, id: &PairId, shown: Option<(Arc<Pair>, PairState)>, at: Timestamp) {
         let mut pending = self.pending();
-        let Some((_, before)) = pending.late_states.remove(id) else { return };
+        let Some(before) = pending.late_states.remove(id) else { return };
         let Some((pair, after)) = shown.filter(|(_, after)| before.as_ref() != Some(after)) else { return };
         pending.noted += 1;
         let pair = PairRef(pair);
@@ -531,7 +521,7 @@ impl UnsavedChanges {
         }
         let late = self.late_states.remove(&pair_id(&pair.0));
         match late {
-            Some((_, late)) if !before.as_ref().is_some_and(is_dark) => late,
+            Some(late) if !before.as_ref().is_some_and(is_dark) => late,
             _ => before,
         }
     }

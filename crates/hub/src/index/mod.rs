@@ -12,6 +12,7 @@ mod filter;
 mod groups;
 mod journal;
 mod late;
+mod late_states;
 pub(crate) mod latency;
 mod matrix;
 mod names;

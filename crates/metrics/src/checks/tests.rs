@@ -199,3 +199,24 @@ fn too_many_checks_for_the_budget_are_told_once() {
     rounds.set(many(5), second(15));
     assert_eq!(rounds.set(many(6), second(20)).1, [late]);
 }
+
+#[test]
+fn many_checks_of_one_namespace_displace_none_of_others() {
+    let mut rounds = rounds();
+    let many = (0..MAX_OF_HOME).flat_map(|number| {
+        let mut greedy = app(&format!("a-{number}"), &["eu"], vec![asked("up", &[]), asked("own", &[])]);
+        Arc::make_mut(&mut greedy.app).app.namespace = "greedy".to_owned();
+        [greedy]
+    });
+    let few = ["b", "c"].map(|name| app(name, &["eu"], vec![asked("up", &[])]));
+    let (told, _) = rounds.set(many.chain(few).collect(), second(0));
+    assert_eq!(rounds.wanted.len(), MAX_OF_HOME);
+    let is_wanted = |name: &str| rounds.wanted.keys().any(|key| key.app.app.name == name);
+    assert!(is_wanted("b") && is_wanted("c"));
+    assert_eq!(told.len(), MAX_OF_HOME);
+    let message = told.first().map(|told| told.result.message.to_string());
+    assert_eq!(
+        message.as_deref(),
+        Some("the hub evaluates at most 2000 checks of a cluster, and 100000 of all")
+    );
+}

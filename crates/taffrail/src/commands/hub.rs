@@ -260,6 +260,12 @@ async fn follow_and_serve(
             (Access::behind_tls(hosts(&arguments.host, port), tokens), None)
         }
     };
+    for host in &arguments.host {
+        if let Some(fault) = tls.as_ref().and_then(|tls| tls.fault(host)) {
+            let what = format_args!("clients that call the hub '{host}' refuse its certificate: {fault}");
+            CommandError::unreadable(what).harmless().print(console);
+        }
+    }
     let address = socket.address;
     let tools = arguments.origins.tools(&[]);
     let keeping = store.map(|store| Keeping { store, retain: arguments.retain });

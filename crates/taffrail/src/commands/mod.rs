@@ -38,6 +38,8 @@ pub(crate) mod verbs;
 pub(crate) mod wait;
 pub(crate) mod watch;
 mod writes;
+#[cfg(any(feature = "agent", feature = "hub"))]
+mod zero_ages;
 
 use std::path::PathBuf;
 

@@ -56,10 +56,10 @@ impl Drop for Ground {
 }
 
 impl Ground {
-    /// Starts two real API servers on one etcd, without controllers.
-    pub(crate) fn real(runtime: &Handle) -> Result<Ground> {
+    /// Starts so many real API servers on one etcd, without controllers.
+    pub(crate) fn real(runtime: &Handle, count: usize) -> Result<Ground> {
         let name = format!("bench-faults-{}", process::id());
-        let options = Options { name, clusters: 2, bare: 2, nodes: 0, ..Options::default() };
+        let options = Options { name, clusters: count, bare: count, nodes: 0, ..Options::default() };
         let plane = ControlPlane::start(&options)?;
         let mut backends = Vec::new();
         for member in plane.members() {
@@ -71,7 +71,7 @@ impl Ground {
         let tokens = tokens(&fs::read_to_string(plane.kubeconfig())?);
         let names = plane.contexts().into_iter().map(str::to_owned).collect();
         let ground = Ground::behind(runtime, Servers::Real(Box::new(plane)), names, backends, tokens)?;
-        for cluster in 0..2 {
+        for cluster in 0..count {
             ground.create(cluster, &[widgets()])?;
             let Servers::Real(plane) = &ground.servers else { continue };
             plane

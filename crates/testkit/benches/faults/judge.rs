@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use crate::ground::Ground;
-use crate::hub::{Hub, Shown};
-use crate::world::{SIDES, Side, World};
+use crate::hub::{Hub, Shown, Way};
+use crate::world::{Pair, SIDES, Side, World};
 
 /// The time after which no pair may be shown green whose truth is another.
 pub(crate) const WINDOW: Duration = Duration::from_secs(45);
@@ -68,6 +68,7 @@ pub(crate) struct Reach {
 }
 
 pub(crate) struct Judge {
+    way: Way,
     sides: Vec<[Watched; 2]>,
     pub(crate) reach: Vec<Reach>,
     last: Instant,
@@ -78,8 +79,9 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
-    pub(crate) fn new(world: &World, clusters: usize) -> Judge {
+    pub(crate) fn new(world: &World, way: Way, clusters: usize) -> Judge {
         Judge {
+            way,
             sides: vec![Default::default(); world.pairs.len()],
             reach: vec![Reach::default(); clusters],
             last: Instant::now(),
@@ -134,10 +136,12 @@ impl Judge {
         let mut is_all_green = true;
         for (pair, sides) in world.pairs.iter().zip(&mut self.sides) {
             self.tally.pair_seconds += 1;
-            let green = shown.get(&pair.name).copied().unwrap_or_default();
+            let green = hub.pair_in(shown, pair).unwrap_or_default();
             let (mut is_wrong, mut is_pale) = (None, false);
-            for ((watched, side), is_green) in sides.iter_mut().zip(SIDES).zip(green) {
-                let reach = &self.reach[pair.cluster(side)];
+            let told = sides.iter_mut().zip(SIDES).zip(green).filter(|((_, side), _)| pair.is_told(*side));
+            for ((watched, side), is_green) in told {
+                let cluster = pair.cluster(side);
+                let reach = &self.reach[cluster];
                 let since = [watched.unwell, reach.cut].into_iter().flatten().min();
                 match (is_green, since) {
                     (true, Some(since)) => {
@@ -145,6 +149,7 @@ impl Judge {
                             watched.turning.get_or_insert(since);
                         }
                         let window = if reach.silent.is_some() { WINDOW_OF_WATCH } else { WINDOW };
+                        let window = window + self.way.source(cluster).more();
                         let passed = asked.saturating_duration_since(since);
                         if passed > window {
                             is_wrong = Some((side, passed));
@@ -173,7 +178,7 @@ impl Judge {
                         self.begun.elapsed().as_secs_f64(),
                         pair.name,
                         passed.as_secs_f64(),
-                        hub.told_of(&pair.name)
+                        hub.told_of(pair)
                     );
                 }
             }
@@ -185,12 +190,17 @@ impl Judge {
 /// Returns the pairs that are not green as the hub shows them, for a failure.
 pub(crate) fn describe(world: &World, hub: &Hub) -> Result<String> {
     let shown = hub.shown()?;
-    let pale = world.pairs.iter().filter(|pair| shown.get(&pair.name) != Some(&[true, true]));
-    Ok(pale.map(|pair| format!("\n{} {}", pair.name, hub.told_of(&pair.name))).collect())
+    let is_green = |pair: &&Pair| {
+        let green = hub.pair_in(&shown, pair).unwrap_or_default();
+        SIDES.into_iter().zip(green).all(|(side, is_green)| is_green || !pair.is_told(side))
+    };
+    let pale = world.pairs.iter().filter(|pair| !is_green(pair));
+    Ok(pale.map(|pair| format!("\n{} {}", pair.name, hub.told_of(pair))).collect())
 }
 
 /// Returns the sides of a fault's cluster as pairs of the number of a pair and a side.
 pub(crate) fn sides_of(world: &World, cluster: usize) -> Vec<(usize, Side)> {
     let all = (0..world.pairs.len()).flat_map(|pair| SIDES.map(|side| (pair, side)));
-    all.filter(|(pair, side)| world.pairs[*pair].cluster(*side) == cluster).collect()
+    let is_of = |pair: &Pair, side| pair.cluster(side) == cluster && pair.is_told(side);
+    all.filter(|(pair, side)| is_of(&world.pairs[*pair], *side)).collect()
 }

@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use taffrail_testkit::proxy::{DeadAnswer, Line, Manner};
 
 use crate::ground::Ground;
-use crate::hub::{AgentTrouble, Hub, Way};
+use crate::hub::{AgentTrouble, Hub, Source, Way};
 use crate::judge::{Judge, Tally, WINDOW, WINDOW_OF_WATCH, describe, sides_of};
+use crate::metrics::MetricsTrouble;
 use crate::world::{Harm, Side, World};
 
 /// The time for which a fault lasts beyond its window.
@@ -36,6 +37,24 @@ enum Cause {
     MovedAndSwallow(SignedDuration),
     Sleep,
     Agent(AgentTrouble),
+    Metrics(MetricsTrouble),
+}
+
+impl Cause {
+    /// Returns true if it can befall a cluster that the hub knows by `source`.
+    fn concerns(&self, source: Source) -> bool {
+        match self {
+            Cause::Agent(AgentTrouble::Stopped | AgentTrouble::Killed) => source != Source::ReachIn,
+            Cause::Agent(AgentTrouble::Swallowed | AgentTrouble::Closed) => source == Source::Agent,
+            Cause::Metrics(_) => source == Source::Metrics,
+            _ => true,
+        }
+    }
+
+    /// Returns true if the agent sees meanwhile what happens in its cluster, and tells the hub later.
+    fn is_spooled(&self) -> bool {
+        matches!(self, Cause::Agent(AgentTrouble::Swallowed | AgentTrouble::Closed))
+    }
 }
 
 pub(crate) struct Fault {
@@ -86,8 +105,18 @@ pub(crate) fn all(way: Way) -> Vec<Fault> {
         cut("ahead-swallowed", Cause::MovedAndSwallow(HOUR)),
         cut("asleep", Cause::Sleep),
     ];
-    let of_agents = of_agents.into_iter().filter(|_| way == Way::Agents);
-    of_clusters.into_iter().chain(of_agents).collect()
+    let metrics = |name, trouble| cut(name, Cause::Metrics(trouble));
+    let of_metrics = [
+        metrics("prometheus-stopped", MetricsTrouble::Stopped),
+        metrics("prometheus-killed", MetricsTrouble::Killed),
+        metrics("prometheus-swallowed", MetricsTrouble::Swallowed),
+        metrics("prometheus-closed", MetricsTrouble::Closed),
+        metrics("prometheus-old", MetricsTrouble::Old),
+        metrics("agent-unscraped", MetricsTrouble::Unscraped),
+    ];
+    let all = of_clusters.into_iter().chain(of_agents).chain(of_metrics);
+    let sources = [0, 1, 2].map(|cluster| way.source(cluster));
+    all.filter(|fault| sources.iter().any(|source| fault.cause.concerns(*source))).collect()
 }
 
 /// The outcome of one fault.
@@ -96,6 +125,8 @@ pub(crate) struct Row {
     pub(crate) seconds: f64,
     pub(crate) tally: Tally,
     pub(crate) healed: f64,
+    /// The number of changes that happened during a fault between an agent and its hub, and are not in history.
+    pub(crate) lost: usize,
 }
 
 /// A run of scripted faults.
@@ -104,10 +135,12 @@ pub(crate) struct Script<'a> {
     pub(crate) world: &'a World,
     pub(crate) hub: &'a mut Hub,
     pub(crate) judge: Judge,
+    pub(crate) way: Way,
 }
 
 impl Script<'_> {
-    /// Runs those of `faults` whose names are in `only`, or all if it is empty, each on another cluster than the one before.
+    /// Runs those of `faults` whose names are in `only`, or all if it is empty, each on another cluster than in the round
+    /// before.
     pub(crate) fn run(
         &mut self,
         faults: &[Fault],
@@ -117,10 +150,18 @@ impl Script<'_> {
     ) -> Result<Vec<Row>> {
         self.until_green()?;
         self.judge.take();
+        if self.way == Way::Each
+            && let Some(tables) = self.hub.tables(&self.world.pairs[0].name)?
+        {
+            crate::print_tables(&tables);
+        }
         let mut rows = Vec::new();
         for round in 0..rounds {
             for (number, fault) in (0..).zip(faults) {
-                let cluster = ((seed + u64::from(round) + number) % 2) as usize;
+                let clusters: Vec<usize> = (0..self.ground.names().len())
+                    .filter(|cluster| fault.cause.concerns(self.way.source(*cluster)))
+                    .collect();
+                let cluster = clusters[((seed + u64::from(round) + number) % clusters.len() as u64) as usize];
                 if only.is_empty() || only.iter().any(|name| name == fault.name) {
                     let row = self.fault(fault, cluster)?;
                     crate::print_row(&row);
@@ -132,7 +173,8 @@ impl Script<'_> {
     }
 
     fn fault(&mut self, fault: &Fault, cluster: usize) -> Result<Row> {
-        let begun = Instant::now();
+        let (begun, wall) = (Instant::now(), Timestamp::now());
+        let window = fault.window + self.way.source(cluster).more();
         let name = format!("{} of {}", fault.name, self.ground.names()[cluster]);
         if fault.window == WINDOW_OF_WATCH {
             self.judge.reach[cluster].silent = Some(begun);
@@ -152,8 +194,8 @@ impl Script<'_> {
             self.world.set(self.ground, *pair, *side, harm)?;
         }
         match fault.cause {
-            Cause::Sleep => self.sleep(fault)?,
-            _ => self.look_for(fault.window + BEYOND)?,
+            Cause::Sleep => self.sleep(window)?,
+            _ => self.look_for(window + BEYOND)?,
         }
         self.end(fault, cluster)?;
         let over = Instant::now();
@@ -165,7 +207,13 @@ impl Script<'_> {
         self.until_green()?;
         self.judge.reach[cluster].silent = None;
         let healed = over.elapsed().as_secs_f64();
-        Ok(Row { name, seconds, tally: self.judge.take(), healed })
+        let mut lost = 0;
+        if fault.cause.is_spooled() && self.way.source(cluster) == Source::Agent {
+            for (pair, _) in harmed.iter().filter(|(_, side)| *side == Side::Observed) {
+                lost += usize::from(self.hub.turns_in_history(&self.world.pairs[*pair], wall)? == 0);
+            }
+        }
+        Ok(Row { name, seconds, tally: self.judge.take(), healed, lost })
     }
 
     fn begin(&mut self, fault: &Fault, cluster: usize) -> Result<()> {
@@ -182,6 +230,7 @@ impl Script<'_> {
             }
             Cause::Sleep => self.hub.sleep()?,
             Cause::Agent(trouble) => self.hub.trouble(cluster, *trouble)?,
+            Cause::Metrics(trouble) => self.hub.trouble_metrics(*trouble)?,
         }
         if fault.cuts && !matches!(fault.cause, Cause::Sleep) {
             self.judge.reach[cluster].cut = Some(Instant::now());
@@ -190,13 +239,13 @@ impl Script<'_> {
     }
 
     /// Lets the hub sleep, and wake without a network.
-    fn sleep(&mut self, fault: &Fault) -> Result<()> {
+    fn sleep(&mut self, window: Duration) -> Result<()> {
         let begun = Instant::now();
         for (door, reach) in self.ground.doors.iter().zip(&mut self.judge.reach) {
             door.line.set(Line::Dead);
             reach.cut = Some(begun);
         }
-        while begun.elapsed() < fault.window + BEYOND {
+        while begun.elapsed() < window + BEYOND {
             self.judge.doze(self.world, self.ground)?;
         }
         self.hub.wake()?;
@@ -215,6 +264,7 @@ impl Script<'_> {
             }
             Cause::Sleep => self.ground.doors.iter().for_each(|door| door.line.set(Line::Open)),
             Cause::Agent(trouble) => self.hub.heal(cluster, *trouble)?,
+            Cause::Metrics(trouble) => self.hub.heal_metrics(*trouble)?,
         }
         self.judge.reach.iter_mut().for_each(|reach| reach.cut = None);
         Ok(())

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use taffrail_testkit::objects::namespace;
 
 use crate::ground::Ground;
+use crate::hub::{Source, Way};
 
 /// The namespace of all objects.
 pub(crate) const NAMESPACE: &str = "apps";
@@ -96,9 +97,16 @@ pub(crate) struct Pair {
     pub(crate) home: usize,
     /// The number of the cluster that it lands in.
     pub(crate) target: usize,
+    /// True if the source of the cluster tells of the declaring object, too.
+    is_declared_told: bool,
 }
 
 impl Pair {
+    /// Returns true if the hub can know one side of it.
+    pub(crate) fn is_told(&self, side: Side) -> bool {
+        side == Side::Observed || self.is_declared_told
+    }
+
     /// Returns the number of the cluster that holds one side.
     pub(crate) fn cluster(&self, side: Side) -> usize {
         match side {
@@ -131,15 +139,18 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Creates the apps `local` for each cluster that it declares itself, and the apps of `far`, each with its home and
-    /// its target.
-    pub(crate) fn furnish(ground: &Ground, local: usize, far: &[(usize, usize)]) -> Result<World> {
+    /// Creates the apps `local` for each cluster that it declares itself, of the same names in each, and the apps of
+    /// `far`, each with its home and its target.
+    pub(crate) fn furnish(ground: &Ground, way: Way, local: usize, far: &[(usize, usize)]) -> Result<World> {
         let clusters = ground.names().len();
-        let own = (0..clusters).flat_map(|cluster| (0..local).map(move |_| (cluster, cluster)));
+        let own = (0..clusters).flat_map(|cluster| (0..local).map(move |number| (number, cluster, cluster)));
+        let far = (local..).zip(far).map(|(number, (home, target))| (number, *home, *target));
         let pairs: Vec<Pair> = own
-            .chain(far.iter().copied())
-            .enumerate()
-            .map(|(number, (home, target))| Pair { name: format!("app-{number}"), home, target })
+            .chain(far)
+            .map(|(number, home, target)| {
+                let is_declared_told = way.source(home) != Source::Metrics;
+                Pair { name: format!("app-{number}"), home, target, is_declared_told }
+            })
             .collect();
         for cluster in 0..clusters {
             let mut objects = vec![
@@ -187,6 +198,11 @@ impl World {
             well.push(objects);
         }
         Ok(World { pairs, well })
+    }
+
+    /// Returns the numbers of the pairs in clusters that the hub knows by a source.
+    pub(crate) fn known_by(&self, way: Way, source: Source) -> Vec<usize> {
+        (0..self.pairs.len()).filter(|pair| way.source(self.pairs[*pair].target) == source).collect()
     }
 
     /// Makes one side of a pair well, or unwell by `harm`, behind the back of everybody who follows its cluster.

@@ -1,8 +1,9 @@
 // The objects of an app with what controllers made of them, as a tree table of virtual rows.
 import { createVirtualizer, defaultRangeExtractor } from "@tanstack/solid-virtual";
-import { createEffect, createMemo, createSignal, For, lazy, onCleanup, Show, Suspense } from "solid-js";
+import { createEffect, createMemo, createSignal, For, lazy, on, onCleanup, Show, Suspense } from "solid-js";
 import type { AppRef } from "../../api/client";
 import type { ObjectKey, TreeNode } from "../../api/types";
+import { createHeld, createHold } from "../../lib/held";
 import { isWell, kindOf, nameOf, objectOf, toldOf } from "../../lib/nodes";
 import { objectHref } from "../../lib/objects";
 import { go, param, withQuery } from "../../lib/router";
@@ -12,6 +13,7 @@ import { statusWord } from "../../lib/words";
 import { Age } from "../../parts/Age";
 import { Glyph } from "../../parts/Glyph";
 import { Icon } from "../../parts/Icon";
+import { Moved } from "../../parts/Moved";
 import { ErrorNote, Loading } from "../../parts/Notes";
 import { Name, Text } from "../../parts/Text";
 
@@ -39,7 +41,7 @@ export default function Objects(props: { app: AppRef }) {
   const [acted, setActed] = createSignal<ObjectKey>();
   const [table, setTable] = createSignal<HTMLDivElement>();
 
-  const lines = createMemo(() => {
+  const present = createMemo(() => {
     const all: Line[] = [];
     const walk = (node: TreeNode, path: string, depth: number) => {
       const id = `${path}/${kindOf(node)}:${nameOf(node)}`;
@@ -49,9 +51,15 @@ export default function Objects(props: { app: AppRef }) {
       if (isOpen) for (const child of children) walk(child, id, depth + 1);
     };
     const root = answer.data?.root;
-    if (root) walk(root, "", 0);
+    if (!root) return undefined;
+    walk(root, "", 0);
     return all;
   });
+  const hold = createHold();
+  const held = createHeld(present, hold.isHeld);
+  const lines = held.items;
+  // What the reader does is shown at once.
+  createEffect(on([folds, onlyUnwell, isWhole], () => held.release(), { defer: true }));
   // What scrolls is the drawer, or the page of the app; the rows begin somewhere below its top.
   const scrolled = () => table()?.closest<HTMLElement>(".drawer, .app-page") ?? null;
   const [above, setAbove] = createSignal(0);
@@ -135,7 +143,8 @@ export default function Objects(props: { app: AppRef }) {
       </Show>
       <ErrorNote error={answer.error} what="The objects" retry={again} />
       <Show when={answer.data} fallback={<Show when={!answer.error}><Loading what={`${props.app.cluster}, which is asked for the objects`} rows={6} /></Show>}>
-        <div class="tree" role="treegrid" aria-label="Objects" aria-rowcount={lines().length + 1} ref={setTable} onKeyDown={onKeyDown}>
+        <Moved rows={held.moved()} reorder={held.release} />
+        <div class="tree" role="treegrid" aria-label="Objects" aria-rowcount={lines().length + 1} ref={setTable} onKeyDown={onKeyDown} {...hold.handlers}>
           <div class="tree-head" role="row" aria-rowindex="1">
             <span role="columnheader">Object</span><span role="columnheader">Status</span><span role="columnheader">Message</span><span role="columnheader" class="num">Age</span>
           </div>
@@ -143,7 +152,7 @@ export default function Objects(props: { app: AppRef }) {
           <For each={virtualizer.getVirtualItems()}>
             {(item) => (
               <Show when={lines()[item.index]}>{(line) => (
-              <div class="tree-row" role="row" data-line={item.index} data-well={line().node.effective === "Current"} tabIndex={item.index === active() ? 0 : -1} aria-rowindex={item.index + 2} style={{ transform: `translateY(${item.start - above()}px)` }}
+              <div class="tree-row" role="row" data-line={item.index} data-well={line().node.effective === "Current"} data-left={held.hasLeft(line().id)} tabIndex={item.index === active() ? 0 : -1} aria-rowindex={item.index + 2} style={{ transform: `translateY(${item.start - above()}px)` }}
                 aria-level={line().depth + 1} aria-expanded={line().hasChildren ? line().isOpen : undefined} onFocus={() => setActive(item.index)} onClick={(event) => (event.target as Element).closest("a, button") || fold(line(), !line().isOpen)}>
                 <span class="tree-name" role="gridcell" style={{ "padding-left": `${line().depth * 16}px` }}>
                   <span class="tree-fold" data-open={line().isOpen}><Show when={line().hasChildren}><Icon name="chevron" size={10} /></Show></span>
@@ -151,7 +160,7 @@ export default function Objects(props: { app: AppRef }) {
                   <span class="muted">{kindOf(line().node)}</span>
                   <Show when={line().node.folded} fallback={<Show when={href(line().node)} fallback={<Name value={nameOf(line().node)} />}>{(to) => <a class="object-link" href={to()} tabIndex={-1}><Name value={nameOf(line().node)} /></a>}</Show>}>{(folded) => <button type="button" class="plain link" tabIndex={-1} onClick={() => setWhole(true)}>{number(folded().count)} more</button>}</Show>
                 </span>
-                <span role="gridcell">{statusWord(line().node.effective)}</span>
+                <span role="gridcell">{held.hasLeft(line().id) ? "gone" : statusWord(line().node.effective)}</span>
                 <span role="gridcell" class="clip tree-message"><Text value={toldOf(line().node)} /></span>
                 <span role="gridcell" class="num muted"><Age since={line().node.created} /></span>
               </div>

@@ -4,9 +4,11 @@ import { hub } from "../../api/client";
 import type { Attention as AttentionAnswer } from "../../api/types";
 import { createAnswer } from "../../lib/answer";
 import { clusters as clusterCounts, hubAway } from "../../live/live";
+import { createHeld, createHold } from "../../lib/held";
 import { params } from "../../lib/router";
 import { hubNow } from "../../lib/clock";
 import { clockTime, count, number } from "../../lib/text";
+import { Moved } from "../../parts/Moved";
 import { Announce, CoverNote, ErrorNote, Loading, overviewCommand, ViewCommand } from "../../parts/Notes";
 import { Changes } from "./Changes";
 import { type Cause, Causes, causesOf } from "./Entry";
@@ -51,7 +53,9 @@ export function Attention() {
     },
     { every: 1000 },
   );
-  const groups = () => groupsOf((answer.data?.items ?? []) as Cause[]);
+  const hold = createHold();
+  const held = createHeld(() => answer.data?.items as Cause[] | undefined, hold.isHeld);
+  const groups = () => groupsOf(held.items());
   const headline = () => {
     const data = answer.data;
     if (!data) return "";
@@ -70,12 +74,13 @@ export function Attention() {
       <Show when={answer.data} fallback={<Show when={!answer.error}><Loading what="the problems of the fleet" /></Show>}>
         {(data) => (
           <div class="attention-columns">
-            <div class="attention-main">
+            <div class="attention-main" {...hold.handlers}>
+              <Moved rows={held.moved()} reorder={held.release} />
               <CoverNote state={data().state} missing={data().missing.filter((one) => one.state !== "stale")} omitted={data().missingOmitted} />
-              <Causes title="Problems" entries={groups().errors} count={groups().errors.length} fleet={data().clusters} />
-              <Causes title="Waiting" entries={groups().waiting} count={groups().waiting.length} fleet={data().clusters} />
-              <LostClusters />
-              <Causes title="Notices" entries={groups().notices} count={groups().notices.length} fleet={data().clusters} />
+              <Causes title="Problems" entries={groups().errors} count={groups().errors.length} fleet={data().clusters} hasLeft={held.hasLeft} />
+              <Causes title="Waiting" entries={groups().waiting} count={groups().waiting.length} fleet={data().clusters} hasLeft={held.hasLeft} />
+              <LostClusters isHeld={hold.isHeld} />
+              <Causes title="Notices" entries={groups().notices} count={groups().notices.length} fleet={data().clusters} hasLeft={held.hasLeft} />
               <Show when={!data().items.length && data().state === "complete"}>
                 <p class="all-well muted">Nothing needs attention. What changes appears here by itself.</p>
               </Show>

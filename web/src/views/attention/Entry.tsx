@@ -45,13 +45,13 @@ const statusOf = (entry: AttentionEntry): Status =>
 const SEVERITY_WORDS: Record<ProblemSeverity, string> = { error: "Error", waiting: "Waiting", notice: "Notice" };
 
 /** The causes under a title; `count` is the number of all that they are of, `fleet` that of the clusters. */
-export const Causes = (props: { title: string; entries: Cause[]; count: number; fleet: number }) => (
+export const Causes = (props: { title: string; entries: Cause[]; count: number; fleet: number; hasLeft?: (id: string) => boolean }) => (
   <Section title={props.title} count={props.count}>
-    <For each={props.entries}>{(entry) => <Entry entry={entry} fleet={props.fleet} />}</For>
+    <For each={props.entries}>{(entry) => <Entry entry={entry} fleet={props.fleet} hasLeft={!!props.hasLeft?.(entry.id)} />}</For>
   </Section>
 );
 
-function Entry(props: { entry: Cause; fleet: number }) {
+function Entry(props: { entry: Cause; fleet: number; hasLeft: boolean }) {
   const id = createUniqueId();
   const [isOpen, setOpen] = createSignal(false);
   const entry = () => props.entry;
@@ -64,7 +64,7 @@ function Entry(props: { entry: Cause; fleet: number }) {
   const list = () => withQuery(filtersOf(entry()), "/apps", new URLSearchParams());
 
   return (
-    <li class="entry" data-severity={entry().severity}>
+    <li class="entry" data-severity={entry().severity} data-left={props.hasLeft}>
       <div class="entry-row">
         <button type="button" class="entry-main plain" aria-expanded={isOpen()} aria-controls={id} onClick={() => setOpen(!isOpen())}>
           <span class="entry-glyph">
@@ -79,7 +79,7 @@ function Entry(props: { entry: Cause; fleet: number }) {
               </Show>
               <span class="entry-state" data-severity={entry().severity} data-status={entry().axis === "health" ? statusOf(entry()) : undefined}>
                 <span class="reader">{SEVERITY_WORDS[entry().severity]}: </span>
-                {entry().axis === "health" ? entry().state : `${entry().axis} ${spaced(entry().state).toLowerCase()}`}
+                {props.hasLeft ? "over: " : ""}{entry().axis === "health" ? entry().state : `${entry().axis} ${spaced(entry().state).toLowerCase()}`}
               </span>
             </span>
             <span class="entry-message"><Text value={entry().message} /></span>

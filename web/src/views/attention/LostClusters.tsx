@@ -2,6 +2,7 @@
 import { For, Show } from "solid-js";
 import { hub } from "../../api/client";
 import { createAnswer } from "../../lib/answer";
+import { createHeld } from "../../lib/held";
 import { withQuery } from "../../lib/router";
 import { count } from "../../lib/text";
 import { statusWord } from "../../lib/words";
@@ -9,7 +10,7 @@ import { Age } from "../../parts/Age";
 import { FreshGlyph } from "../../parts/Glyph";
 import { Text } from "../../parts/Text";
 
-export function LostClusters() {
+export function LostClusters(props: { isHeld: () => boolean }) {
   const [answer] = createAnswer(
     () => ({ status: "Unknown", limit: 100 }),
     async (key, signal) => {
@@ -18,21 +19,22 @@ export function LostClusters() {
     },
     { every: 1000 },
   );
+  const held = createHeld(() => answer.data?.items, props.isHeld);
   return (
-    <Show when={answer.data?.items.length}>
+    <Show when={held.items().length}>
       <section class="section">
-        <h2 class="section-head">Silent clusters <span class="muted">{answer.data?.items.length}</span></h2>
+        <h2 class="section-head">Silent clusters <span class="muted">{held.items().length}</span></h2>
         <ul class="entries">
-          <For each={answer.data?.items}>
+          <For each={held.items()}>
             {(row) => (
-              <li class="entry" data-severity="lost">
+              <li class="entry" data-severity="lost" data-left={held.hasLeft(row.id)}>
                 <div class="entry-row">
                   <a class="entry-main" href={withQuery({ open: row.name }, "/clusters", new URLSearchParams())}>
                     <span class="entry-glyph"><FreshGlyph state={row.freshness.state} /></span>
                     <span class="entry-text">
                       <span class="entry-what">
                         <span class="strong"><Text value={row.name} /></span>
-                        <span class="entry-state" data-severity="lost">{row.freshness.state}</span>
+                        <span class="entry-state" data-severity="lost">{held.hasLeft(row.id) ? "over: " : ""}{row.freshness.state}</span>
                       </span>
                       <span class="entry-message"><Text value={row.message} /></span>
                       <span class="entry-where muted">

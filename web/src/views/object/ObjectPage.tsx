@@ -1,6 +1,6 @@
 // One object of a cluster, whole: why it is as it is, its YAML, events, logs and actions.
 import { createEffect, createMemo, createSignal, For, lazy, Match, Show, Suspense, Switch } from "solid-js";
-import { hub } from "../../api/client";
+import { hub, HubError } from "../../api/client";
 import type { ObjectRow } from "../../api/types";
 import { createAnswer } from "../../lib/answer";
 import { command, isPlain, quote } from "../../lib/command";
@@ -24,11 +24,22 @@ const VERBS: Record<string, string> = { yaml: "object", events: "object", why: "
 
 export default function ObjectPage(props: { subject: ObjectRef }) {
   const name = createMemo(() => objectText(props.subject));
+  // What was read last stays when the object is gone: its Pod's last words are what one looks for then.
+  let last: { text: string; row: ObjectRow } | undefined;
   const [answer, again] = createAnswer(
     name,
     async (text, signal) => {
-      const data = await hub.object({ view: "object", name: text, namespace: null, allNamespaces: false, clusters: [] }, signal);
-      return { row: data.items[0], errors: data.errors ?? [] };
+      const known = last?.text === text ? last.row : undefined;
+      try {
+        const data = await hub.object({ view: "object", name: text, namespace: null, allNamespaces: false, clusters: [] }, signal);
+        const [row] = data.items;
+        if (row) last = { text, row };
+        const errors = data.errors ?? [];
+        return { row: row ?? known, errors, isGone: !row && !!known && !errors.length, isUnread: !row && !!known && errors.length > 0 };
+      } catch (error) {
+        if (known && error instanceof HubError && error.status === 404) return { row: known, errors: [], isGone: true, isUnread: false };
+        throw error;
+      }
     },
     { every: 5000 },
   );
@@ -61,11 +72,14 @@ export default function ObjectPage(props: { subject: ObjectRef }) {
       </header>
       <div class="drawer-body">
         <ErrorNote error={answer.error} what={`${object().kind} ${object().name}`} retry={again} />
+        <Show when={answer.data?.isGone}>
+          <Note kind="warn" title={`${object().kind} ${object().name} is gone.`}>This is what was read of it last.</Note>
+        </Show>
         <For each={answer.data?.errors}>{(error) => <Note kind="warn" title={`${error.cluster} could not be read in full.`}><Text value={error.error.message} /></Note>}</For>
         <Show when={known()} fallback={<Show when={!answer.error && !answer.data}><Loading what={`${props.subject.cluster}, which is asked for the object`} rows={8} /></Show>}>
           {(row) => (
             <>
-              <Head row={row()} subject={props.subject} act={() => setActing(true)} />
+              <Head row={row()} state={answer.data?.isGone ? "gone" : answer.data?.isUnread ? "unread" : undefined} subject={props.subject} act={() => setActing(true)} />
               <Tabs label="About the object" tabs={tabs()} chosen={tab()} choose={choose}>
                 <Show when={isPlain(name())}><ViewCommand text={command(VERBS[tab()] ?? "object", name(), ...(tab() === "events" ? ["-o", "json"] : []))} /></Show>
                 <h2 class="reader">{tabs().find((one) => one.name === tab())?.title}</h2>
@@ -90,7 +104,7 @@ export default function ObjectPage(props: { subject: ObjectRef }) {
   );
 }
 
-function Head(props: { row: ObjectRow; subject: ObjectRef; act: () => void }) {
+function Head(props: { row: ObjectRow; state: "gone" | "unread" | undefined; subject: ObjectRef; act: () => void }) {
   const owners = () => ownersOf(props.row.body, props.subject);
   const created = () => (props.row.body as { metadata?: { creationTimestamp?: string } } | null)?.metadata?.creationTimestamp;
   const kubectl = (verb: string) => {
@@ -101,12 +115,14 @@ function Head(props: { row: ObjectRow; subject: ObjectRef; act: () => void }) {
   return (
     <>
       <div class="lead">
-        <StatusMark health={props.row.health} effective={props.row.effective} freshness={props.row.freshness} />
+        <StatusMark health={props.row.health} effective={props.row.effective} freshness={props.row.freshness} past={props.state} />
         <p><Text value={props.row.message ?? ""} /></p>
       </div>
-      <div class="acting">
-        <button type="button" class="button" aria-haspopup="dialog" title="Actions (.)" onClick={props.act}>Actions…</button>
-      </div>
+      <Show when={props.state !== "gone"}>
+        <div class="acting">
+          <button type="button" class="button" aria-haspopup="dialog" title="Actions (.)" onClick={props.act}>Actions…</button>
+        </div>
+      </Show>
       <dl class="facts">
         <Show when={created()}>{(time) => <div><dt>Age</dt><dd><Age since={time()} /></dd></div>}</Show>
         <Show when={owners().length}>

@@ -22,6 +22,9 @@ pub(crate) struct Faults {
     /// Let agents report the clusters in place of reaching in; they are stopped, killed and cut off, too.
     #[arg(long)]
     agents: bool,
+    /// Use three real API servers: one is reached, the agent of one reports it, and of one a Prometheus alone tells.
+    #[arg(long, conflicts_with_all = ["sim", "agents"])]
+    each: bool,
     /// Duration of the run with simulated clusters, in minutes.
     #[arg(long, default_value_t = 30.0, value_name = "N", requires = "sim")]
     minutes: f64,
@@ -50,6 +53,9 @@ impl Faults {
         }
         if self.agents {
             command.arg("--agents");
+        }
+        if self.each {
+            command.arg("--each");
         }
         if self.zero_ages {
             command.arg("--zero-ages");

@@ -30,6 +30,25 @@ fn id(number: usize) -> HalfId {
     HalfId { app: AppId { home: cluster("eu"), app }, side: HalfSide::Observed }
 }
 
+fn declared(state: SyncState) -> DeclaredHalf {
+    DeclaredHalf {
+        key: "app-0".to_owned(),
+        target: cluster("eu"),
+        sync: Sync { state, desired: None, attempted: None, applied: None, last_success: None },
+        suspended: false,
+        source: None,
+        labels: Default::default(),
+        message: "".into(),
+        own: None,
+        problems: Vec::new(),
+        syncs: Vec::new(),
+        upstreams: None,
+        not_live: None,
+        unobserved: Default::default(),
+        checks: Vec::new(),
+    }
+}
+
 fn observed(health: Status, count: usize) -> ObservedHalf {
     ObservedHalf {
         health,
@@ -250,28 +269,7 @@ fn what_got_worse_is_told_at_once_and_the_rest_collected() {
 fn both_halves_of_a_row_are_told_together() {
     let mut world = World::new([(0, observed(Status::Current, 1))]);
     let start = world.now;
-    let declared = DeclaredHalf {
-        key: "app-0".to_owned(),
-        target: cluster("eu"),
-        sync: Sync {
-            state: SyncState::OutOfSync,
-            desired: None,
-            attempted: None,
-            applied: None,
-            last_success: None,
-        },
-        suspended: false,
-        source: None,
-        labels: Default::default(),
-        message: "".into(),
-        own: None,
-        problems: Vec::new(),
-        syncs: Vec::new(),
-        upstreams: None,
-        not_live: None,
-        unobserved: Default::default(),
-        checks: Vec::new(),
-    };
+    let declared = declared(SyncState::OutOfSync);
     let half = HalfId { side: HalfSide::Declared, ..id(0) };
     world.streams.set(&cluster("eu"), half, HalfBody::Declared(Box::new(declared)), world.now);
     assert_eq!(changes(start, &world.run(Duration::from_millis(100))), []);
@@ -775,4 +773,32 @@ fn transitions_are_noted_once_the_cluster_was_read_and_only_when_a_state_changes
     set(&mut streams, 2, Status::Failed, 1);
     assert_eq!(noted(&mut streams), [("app-3".to_owned(), None), failed(2)]);
     assert_eq!(noted(&mut streams), []);
+}
+
+#[test]
+fn a_transition_has_both_halves_of_the_app() {
+    let own = cluster("eu");
+    let mut streams = ReportStreams::default();
+    streams.note_transitions();
+    streams.begin(&own, seconds(0));
+    let set = |streams: &mut ReportStreams, health| {
+        streams.set(&own, id(1), HalfBody::Observed(Box::new(observed(health, 1))), seconds(1));
+    };
+    let half = HalfId { side: HalfSide::Declared, ..id(1) };
+    let body = HalfBody::Declared(Box::new(declared(SyncState::OutOfSync)));
+    streams.set(&own, half, body, seconds(0));
+    set(&mut streams, Status::Current);
+    streams.take_noted();
+    set(&mut streams, Status::Failed);
+    let noted = streams.take_noted();
+    let [(_, Noted::Changed(changed))] = noted.as_slice() else { panic!("{noted:?}") };
+    let [
+        AppTransition {
+            declared: Some(HalfThen::Is(declared)), observed: Some(HalfThen::Is(observed)), ..
+        },
+    ] = changed.as_slice()
+    else {
+        panic!("{changed:?}")
+    };
+    assert_eq!((declared.sync.state, observed.health), (SyncState::OutOfSync, Status::Failed));
 }

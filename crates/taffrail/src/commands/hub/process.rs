@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use taffrail_api::report::{Content, HalfBody, SourceMessage};
 use taffrail_apps::{ClusterId, ClusterSecretTool, ReadQuery};
 use taffrail_cluster::BootClock;
 use taffrail_hub::agents::Agents;
@@ -21,6 +20,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::super::zero_ages::without_ages;
 use super::asker::Asker;
 use super::cannot_start;
 use super::metrics::MetricsServers;
@@ -164,7 +164,17 @@ impl HubProcess {
             .knowing(earlier);
         let reporter = if tools.is_empty() { reporter } else { reporter.finding(found) };
         index.expect(expected);
-        let messages = if has_ages { messages } else { without_ages(messages, &mut parts) };
+        let messages = match has_ages {
+            true => messages,
+            false => {
+                let (messages, passing) = without_ages(messages);
+                parts.spawn(async move {
+                    passing.await;
+                    "the hub stopped receiving reports"
+                });
+                messages
+            }
+        };
         let publishing = Arc::clone(&index);
         parts.spawn(async move {
             publishing.run().await;
@@ -235,38 +245,6 @@ async fn with_agents(
     let tls = tls.with_agents(agents.authority().map_err(cannot_start)?).map_err(cannot_start)?;
     agents.set_pins(tls.pins()).await.map_err(cannot_start)?;
     Ok((tls, Arc::new(agents)))
-}
-
-/// Passes messages on, as if each was about a server that answers at this moment.
-fn without_ages(
-    mut messages: mpsc::Receiver<SourceMessage>,
-    parts: &mut JoinSet<&'static str>,
-) -> mpsc::Receiver<SourceMessage> {
-    let (outbox, passed) = mpsc::channel(WAITING);
-    parts.spawn(async move {
-        while let Some(mut message) = messages.recv().await {
-            if let SourceMessage::Report(report) = &mut message {
-                report.age = Some(Duration::ZERO);
-                match &mut report.content {
-                    Content::Changes { changed: halves, .. } | Content::Snapshot { halves, .. } => {
-                        for half in halves {
-                            match &mut half.body {
-                                HalfBody::Declared(body) => body.not_live = None,
-                                HalfBody::Observed(body) => body.not_live = None,
-                            }
-                        }
-                    }
-                    Content::Cluster { facts, .. } => facts.not_live = None,
-                    Content::Digest(_) | Content::Heartbeat => {}
-                }
-            }
-            if outbox.send(message).await.is_err() {
-                break;
-            }
-        }
-        "the hub stopped receiving reports"
-    });
-    passed
 }
 
 /// Returns true if a cluster of this name was found in a Secret of one of the clusters `homes`: `HOME/NAMESPACE/NAME`.
