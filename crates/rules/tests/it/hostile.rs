@@ -358,33 +358,37 @@ fn all_end<'n>(test: &str, names: impl Iterator<Item = &'n str>) {
     }
     let mut failed = Vec::new();
     for name in names {
-        let mut command = Command::new(env::current_exe().unwrap());
-        command.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(NAME, name);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let (done, is_done) = mpsc::channel();
-        let id = child.id();
-        thread::scope(|scope| {
-            scope.spawn(move || {
-                // Far more than needed even on a busy machine; a script that hangs never returns.
-                if is_done.recv_timeout(Duration::from_secs(20)).is_err() {
-                    let id = rustix::process::Pid::from_raw(id.try_into().unwrap()).unwrap();
-                    rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
-                }
-            });
-            let output = {
-                let mut out = String::new();
-                std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut out).unwrap();
-                std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut out).unwrap();
-                out
-            };
-            let status = child.wait().unwrap();
-            let _ = done.send(());
-            if !status.success() {
-                failed.push(format!("{name}: {status}\n{output}"));
-            }
-            let told = output.lines().find_map(|line| Some(line.split_once(&format!("{test} ... "))?.1));
-            println!("{}", told.unwrap_or(name));
-        });
+        // What others do on the machine makes CPU time longer, never shorter: what keeps its limits once keeps them.
+        let tries: Vec<_> = (0..3).map(|_| ends(test, name)).take_while(Result::is_err).collect();
+        failed.extend(tries.into_iter().nth(2).and_then(Result::err));
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// Runs the test `test` for one name in a process of its own; returns what it printed if it fails.
+#[expect(clippy::print_stdout, reason = "what each took is worth seeing")]
+fn ends(test: &str, name: &str) -> Result<(), String> {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args([test, "--exact", "--nocapture", "--test-threads=1"]).env(NAME, name);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (done, is_done) = mpsc::channel();
+    let id = child.id();
+    let (status, output) = thread::scope(|scope| {
+        scope.spawn(move || {
+            // Far more than needed even on a busy machine; a script that hangs never returns.
+            if is_done.recv_timeout(Duration::from_secs(20)).is_err() {
+                let id = rustix::process::Pid::from_raw(id.try_into().unwrap()).unwrap();
+                rustix::process::kill_process(id, rustix::process::Signal::KILL).unwrap();
+            }
+        });
+        let mut output = String::new();
+        std::io::Read::read_to_string(&mut child.stdout.take().unwrap(), &mut output).unwrap();
+        std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut output).unwrap();
+        let status = child.wait().unwrap();
+        let _ = done.send(());
+        (status, output)
+    });
+    let told = output.lines().find_map(|line| Some(line.split_once(&format!("{test} ... "))?.1));
+    println!("{}", told.unwrap_or(name));
+    if status.success() { Ok(()) } else { Err(format!("{name}: {status}\n{output}")) }
 }
