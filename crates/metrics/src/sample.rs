@@ -38,6 +38,9 @@ pub(crate) struct Target {
     pub(crate) instance: Box<str>,
 }
 
+/// The label by which series of Taffrail name the cluster that they are about.
+pub(crate) const CLUSTER: &str = "cluster";
+
 impl Series {
     /// Returns the value of a label; empty if the series does not have it, as Prometheus has it.
     pub(crate) fn label(&self, name: &str) -> &str {
@@ -58,6 +61,17 @@ impl Series {
             cluster: self.label(cluster).into(),
             job: self.label("job").into(),
             instance: self.label("instance").into(),
+        }
+    }
+
+    /// Returns the target of a series that has a label `cluster` of its own; the name of the label with the cluster is
+    /// `cluster`, too, or another. If Prometheus did not rename the series' own, its target has none.
+    pub(crate) fn target_of_named(&self, cluster: &str) -> Target {
+        let is_renamed = self.labels.iter().any(|(key, _)| key.strip_prefix(EXPORTED) == Some(CLUSTER));
+        let target = self.target(cluster);
+        match cluster == CLUSTER && !is_renamed {
+            true => Target { cluster: Box::default(), ..target },
+            false => target,
         }
     }
 }

@@ -7,7 +7,7 @@ use taffrail_apps::Delivery;
 use taffrail_status::Status;
 
 use super::{AppPlace, Samples, Selector, Telling, Told, ToldHealth, is_name};
-use crate::sample::{Sample, Target};
+use crate::sample::{CLUSTER, Sample, Target};
 
 pub(crate) const APP_STATE: &str = "taffrail_app_state";
 const APP_UNITS: &str = "taffrail_app_units";
@@ -69,28 +69,29 @@ pub(super) fn tell(samples: &[Option<Samples>], telling: &mut Telling<'_>) {
             continue;
         }
         let key = sample.series.own("app");
-        let Some(place) = place(sample.series.own("cluster"), key, telling) else { continue };
+        let Some(place) = place(sample.series.own(CLUSTER), key, telling) else { continue };
         let Some(status) = UNWELL.into_iter().find(|it| f64::from(*it as u8) == sample.series.value) else {
             telling.refuse(&place.0, "have a value that is not a status");
             continue;
         };
-        let target = sample.series.target(&telling.config.cluster_label);
-        let of_key = listed.entry((target, key.into())).or_default();
+        let target = sample.series.target_of_named(&telling.config.cluster_label);
+        let of_key = listed.entry((target.clone(), key.into())).or_default();
         of_key.clusters.insert(place.0.clone());
         *of_key.counts.entry(status).or_default() += 1.0;
         of_key.times.push(sample.at);
-        add(sample.at, sample.series.target(&telling.config.cluster_label), place, key, status, telling);
+        add(sample.at, target, place, key, status, telling);
     }
     let mut scrapes: HashMap<Target, Scrape> = HashMap::new();
     for sample in of(2) {
         // A cluster that the hub does not reach gives no sign of life.
         if telling.is_number(sample)
             && sample.series.value == 0.0
-            && let Some(cluster) = telling.checked_cluster(sample.series.own("cluster"))
+            && let Some(cluster) = telling.checked_cluster(sample.series.own(CLUSTER))
         {
             let newest = telling.clusters.entry(cluster.clone()).or_insert(sample.at);
             *newest = newest.max(sample.at);
-            let scrape = scrapes.entry(sample.series.target(&telling.config.cluster_label)).or_default();
+            let target = sample.series.target_of_named(&telling.config.cluster_label);
+            let scrape = scrapes.entry(target).or_default();
             scrape.live.insert(cluster, sample.at);
         }
     }

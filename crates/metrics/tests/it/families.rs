@@ -193,6 +193,24 @@ us flux-kustomization flux-system/shop: Ready, Unknown ? - - Objects Sync Revisi
 "#]]).await;
 }
 
+/// The labels of a target to which Prometheus adds no cluster.
+const BARE: &str = r#"job="agents",instance="10.0.0.1:80""#;
+
+#[tokio::test]
+async fn an_agent_is_read_whose_target_has_no_label_of_the_cluster() {
+    let mut stage = Stage::new().await;
+    for status in [Status::InProgress, Status::Current] {
+        stage.prometheus.scrape(BARE, &agent(status));
+        stage.read().await;
+        stage.pass(13);
+    }
+    assert!(stage.is_any_green(), "{}", stage.table());
+    // What it told is stale at once when it cannot be scraped.
+    stage.prometheus.state().fail(BARE);
+    stage.read().await;
+    assert!(!stage.is_any_green(), "{}", stage.table());
+}
+
 #[tokio::test]
 async fn counts_that_leave_room_prove_nothing() {
     let red = r#"taffrail_app_state{app="flux-kustomization/flux-system/shop",cluster="us"} 0"#;
