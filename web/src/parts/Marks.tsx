@@ -9,7 +9,7 @@ import { FreshGlyph, Glyph, SyncGlyph } from "./Glyph";
  * The status now. Of what is not live it names the last one as past ("was Ready"), and while the hub is away all is so;
  * so it is of a row that is no longer at its place of the list: gone, no match any more, or moved far away.
  */
-export function StatusMark(props: { health: Status; effective: Status; freshness?: Freshness | null | undefined; suspended?: boolean; hasLeft?: boolean }) {
+export function StatusMark(props: { health: Status; effective: Status; freshness?: Freshness | null | undefined; suspended?: boolean; said?: boolean | undefined; hasLeft?: boolean }) {
   const freshness = (): FreshnessState => {
     if (props.hasLeft) return "lost";
     const own = props.freshness?.state ?? "live";
@@ -24,6 +24,7 @@ export function StatusMark(props: { health: Status; effective: Status; freshness
       <span class="mark-word">{word()}</span>
       <Show when={props.hasLeft}><span class="reader">, was {statusWord(props.health)}</span></Show>
       <Show when={isPast() && !props.hasLeft}><span class="reader">, {freshness() === "lost" ? "lost" : "stale"}</span></Show>
+      <Show when={props.said && !props.hasLeft}><span class="muted" title="A controller says so; the hub did not read the objects">said</span></Show>
       <Show when={props.suspended}><span class="mark-suspended" title="Suspended in its delivery tool"><SyncGlyph state="Suspended" /><span class="reader">suspended</span></span></Show>
     </span>
   );
