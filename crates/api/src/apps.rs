@@ -13,7 +13,8 @@ use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
 use crate::checks::ToldChecks;
-use crate::{AppName, AppOfHome, List, ListItem, RowPart, text};
+use crate::row_part::{RowPart, is_said, unobserved_parts};
+use crate::{AppName, AppOfHome, List, ListItem, text};
 
 /// One app in one target cluster, as a row of `get apps`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,9 +89,14 @@ pub struct AppRow {
     /// `health`. Left out if it names none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<CheckResult>,
-    /// The parts of the row that its source cannot tell, such as metrics; left out if there are none.
+    /// The parts of the row that its source cannot tell, such as metrics, or a hub that reads the cluster of the objects
+    /// lightly; left out if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unobserved: Vec<RowPart>,
+    /// True if `health` is what a controller says of objects that Taffrail did not read, as Argo CD does in
+    /// `status.health` of an Application; left out if it is not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub said: bool,
 }
 
 impl ListItem for AppRow {
@@ -126,7 +132,8 @@ impl AppRow {
     }
 
     /// Returns the status for a table cell: the health while the observation is live, else `Unknown (was Ready, 12 min
-    /// ago)`, or `Unknown` if it was never observed. After it comes, if it is Ready now, the worst problem if the
+    /// ago)`, or `Unknown` if it was never observed; followed by ` (said)` if a controller says it of objects that were
+    /// not read. After it comes, if it is Ready now, the worst problem if the
     /// status does not show that: `Ready, sync failed`; otherwise `, unconfirmed` if the worst object carries no mark
     /// of the app, or `, objects unobserved` if only the declaring object was observed. A suspended app has
     /// ` (suspended)` at the end.
@@ -146,7 +153,8 @@ impl AppRow {
         };
         let unconfirmed = if !is_ready && self.worst_unconfirmed { ", unconfirmed" } else { "" };
         let suspended = if self.suspended { " (suspended)" } else { "" };
-        format!("{seen}{unconfirmed}{besides}{suspended}")
+        let said = if self.said { " (said)" } else { "" };
+        format!("{seen}{said}{unconfirmed}{besides}{suspended}")
     }
 }
 
@@ -183,7 +191,8 @@ impl From<&App> for AppRow {
             upstreams: app.upstreams.apps.clone(),
             upstreams_left_out: app.upstreams.left_out,
             checks: app.checks.clone(),
-            unobserved: Vec::new(),
+            unobserved: unobserved_parts(app).into(),
+            said: is_said(app),
         }
     }
 }
@@ -230,6 +239,7 @@ impl From<&AppRow> for App {
             unsynced: Vec::new(),
             speaker: None,
             unheard: None,
+            unread: None,
             unreadable: None,
         }
     }

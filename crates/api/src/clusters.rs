@@ -119,6 +119,10 @@ pub struct ClusterRow {
     /// Left out if the cluster is read directly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
+    /// True if the cluster is read lightly: only what declares apps, so that the health of an app is what a controller says,
+    /// or Unknown. Apps that no such object declares, as of Helm, are not listed. Left out if it is read in full.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub light: bool,
     /// The version of the API server; left out if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -127,11 +131,11 @@ pub struct ClusterRow {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// The worst status of the cluster's apps when they were last observed; equal to `effective` while the cluster is
-    /// live. `Unknown` if the cluster was never observed, or is not live and has no apps.
+    /// live. `Unknown` if the cluster was never observed, or is not live and has no apps, or is read lightly and has none.
     pub health: Status,
     /// The worst status of the cluster's apps now; Current without apps. Apps that may be missing because of a failed
-    /// read count as `Unknown`, which is less bad than `Failed` and `NotFound`. `Unknown` for an empty dump, and for a
-    /// cluster that is not live.
+    /// read count as `Unknown`, which is less bad than `Failed` and `NotFound`. `Unknown` for an empty dump, for a
+    /// cluster that is not live, and for one without apps that is read lightly.
     pub effective: Status,
     /// Always equal to `effective`.
     pub status: Status,
@@ -299,6 +303,10 @@ impl ClusterRow {
             status = Status::Unknown;
             message = "the dump holds no objects".to_owned();
         }
+        if status == Status::Current && apps.is_empty() && cluster.is_light {
+            status = Status::Unknown;
+            message = "no apps are declared in the cluster, which is read lightly".to_owned();
+        }
         if status == Status::Current && apps.is_empty() {
             message = "no apps were found in the cluster".to_owned();
         }
@@ -349,6 +357,7 @@ impl ClusterRow {
             verified: cluster.unverified.is_none(),
             id: cluster.id.clone(),
             source: None,
+            light: cluster.is_light,
             version: cluster.version.clone(),
             labels: cluster.labels.clone(),
             health,

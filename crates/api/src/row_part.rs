@@ -1,6 +1,7 @@
 //! Parts of an app's row that a source of reports cannot tell.
 
 use serde::{Deserialize, Serialize};
+use taffrail_apps::App;
 
 /// A part of an app's row that its source did not observe, because it has no way to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -89,4 +90,17 @@ impl From<Unobserved> for Vec<RowPart> {
     fn from(set: Unobserved) -> Vec<RowPart> {
         set.iter().collect()
     }
+}
+
+/// Returns the parts of an app's row that were not observed, because the cluster of its objects is read lightly; none
+/// if it is not.
+pub(crate) fn unobserved_parts(app: &App) -> Unobserved {
+    let Some(unread) = &app.unread else { return Unobserved::default() };
+    let parts: Unobserved = [RowPart::Health, RowPart::Objects].into_iter().collect();
+    if unread.is_said { parts.without(RowPart::Health) } else { parts }
+}
+
+/// Returns true if the health of an app's objects is what a controller says of objects that were not read.
+pub(crate) fn is_said(app: &App) -> bool {
+    app.unread.as_ref().is_some_and(|unread| unread.is_said)
 }

@@ -116,6 +116,15 @@ impl AsSubject for Resource {
     }
 }
 
+/// The objects of an app in a cluster that is read lightly, where none of them was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadObjects {
+    /// The entry that stands for all objects: the health that a controller says they have, else Unknown.
+    pub health: Resource,
+    /// True if a controller says how the objects are; false if nothing does.
+    pub is_said: bool,
+}
+
 /// One app in one cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct App {
@@ -172,6 +181,9 @@ pub struct App {
     /// The object that contains health rules for the app's objects but is not fully trusted; `None` if all such
     /// objects are.
     pub unheard: Option<Unheard>,
+    /// What is known of the objects as a whole, if their cluster is read lightly: then `resources` is empty. `None` if
+    /// they are read one by one.
+    pub unread: Option<UnreadObjects>,
     /// The object because of which the declared objects are not all known: the storage of a Helm release, an inventory
     /// or the declaring object, which could not be read, or whose list is malformed or too long. `None` if they are
     /// known.

@@ -11,11 +11,12 @@ use taffrail_status::rollup::worst_of_app;
 use taffrail_status::{ActiveRules, Presence, Status, Teacher, TeachingTime, Voice, cut};
 
 use crate::agreement::{LargeMarks, is_large};
-use crate::app::{App, AppError, AppList, OUT_OF_REACH, Resource, UNREADABLE};
+use crate::app::{App, AppError, AppList, OUT_OF_REACH, Resource, UNREADABLE, UnreadObjects};
 use crate::checks::not_evaluated;
 use crate::declaration::{Declaration, Destination};
 use crate::delivery::{AppLabels, Declarations, argo, flux};
 use crate::fleet::Fleet;
+use crate::freshness::Freshness;
 use crate::identity::{AppName, AppRef, Delivery};
 use crate::memo::Memo;
 use crate::noting::metadata_of;
@@ -26,6 +27,7 @@ use crate::relations::Relations;
 use crate::scope::{Scope, ScopeError};
 use crate::sync::{ObjectSync, Source, SyncState};
 use crate::teachers::{Standings, of_doubted, teachers};
+use crate::unread::{unread_objects, unread_problem};
 use crate::upstream::{MAX_UPSTREAMS, RelationType, Upstream, Upstreams};
 use crate::words::{Said, Words};
 
@@ -139,6 +141,12 @@ fn unjudged(cluster: usize, costs: &Costs) -> Vec<(usize, ScopeError)> {
     told.collect()
 }
 
+/// Returns the freshness of the state of an app's objects: `freshness`, that of their observation, or if they are not
+/// read and their state comes from what was read in the home, the worse one of the two.
+pub(crate) fn of_objects(freshness: Freshness, home: Freshness, unread: Option<&UnreadObjects>) -> Freshness {
+    if unread.is_some() { freshness.worst(home) } else { freshness }
+}
+
 /// The judge of the apps of a fleet in one computation, with its caches.
 pub(crate) struct Judge<'f, 'a> {
     fleet: &'f Fleet<'a>,
@@ -248,11 +256,16 @@ impl<'f, 'a> Judge<'f, 'a> {
             }
             Destination::OutOfReach(place) => Resource::out_of_reach(key.clone(), place, said.as_deref()),
         };
-        let resources: Vec<Resource> = app.objects.shared().iter().map(resource).collect();
+        let unread = unread_objects(self.fleet, &app);
+        let resources: Vec<Resource> = match &unread {
+            Some(_) => Vec::new(),
+            None => app.objects.shared().iter().map(resource).collect(),
+        };
         let declaring = app.declaring.as_ref().map(|key| self.declaring(&app, key));
 
-        let unreadable = self.unknown_objects(&app);
-        let speaker = worst_of_app(&resources, unreadable.iter().chain(&declaring));
+        let unreadable = if unread.is_some() { None } else { self.unknown_objects(&app) };
+        let unlisted = unreadable.iter().chain(unread.as_ref().map(|unread| &unread.health));
+        let speaker = worst_of_app(&resources, unlisted.chain(&declaring));
         let health = speaker.map_or(Status::Current, |speaker| speaker.status);
         let not_well = speaker.filter(|_| health != Status::Current);
         let unsynced = self.unsynced(&app);
@@ -265,9 +278,17 @@ impl<'f, 'a> Judge<'f, 'a> {
             &app.namespace,
             app.declaring.as_ref(),
         );
+        let freshness = of_objects(freshness, home_freshness, unread.as_ref());
         let halves = [freshness, home_freshness];
         let mut problems =
             problems::of((&app, via), halves, not_well, &resources, &unsynced, self.fleet, self.now);
+        if let Some(unread) = unread.as_ref().filter(|unread| not_well == Some(&unread.health)) {
+            let own = unread_problem(unread);
+            problems
+                .iter_mut()
+                .filter(|it| (it.axis, &it.state) == (own.axis, &own.state))
+                .for_each(|it| it.object.clone_from(&own.object));
+        }
         for problem in &mut problems {
             problem.message = self.said.borrow_mut().words(std::mem::take(&mut problem.message));
         }
@@ -278,6 +299,7 @@ impl<'f, 'a> Judge<'f, 'a> {
             _ => app.message,
         };
         let message = not_well.map_or_else(|| Words::from(&*said), |speaker| speaker.message.clone());
+        let is_unobserved = |it: &Resource| unread.as_ref().is_some_and(|own| !own.is_said && own.health == *it);
         let row = App {
             app: name,
             key: app.key,
@@ -294,10 +316,11 @@ impl<'f, 'a> Judge<'f, 'a> {
             source: app.source.map(Source::without_password),
             delivered_by: via,
             upstreams,
-            worst: not_well.map(|speaker| (*speaker.key).clone()),
+            worst: not_well.filter(|it| !is_unobserved(it)).map(|speaker| (*speaker.key).clone()),
             speaker: not_well.cloned(),
             unheard,
-            unreadable: app.unreadable.map(|(key, _)| key),
+            unreadable: app.unreadable.filter(|_| unread.is_none()).map(|(key, _)| key),
+            unread,
             problems,
             checks: not_evaluated(&declared_checks),
             declared_checks,

@@ -38,6 +38,8 @@ pub struct ClusterFacts {
     /// True if the objects come from a dump that could be read in full. A dump may omit whole kinds, so an absent
     /// object proves nothing.
     pub(crate) is_dump: bool,
+    /// True if only what declares apps is read, and no objects of these.
+    pub(crate) is_light: bool,
     /// True if the time of reading is known. For a dump it is not, unless its author recorded it.
     pub(crate) is_dated: bool,
     /// The time by which the clock of the API server is ahead of the reader's, negative if it is behind; `None` if it
@@ -69,6 +71,7 @@ impl ClusterFacts {
             freshness,
             stale_scopes: Vec::new(),
             is_dump,
+            is_light: false,
             is_dated: true,
             clock_ahead: None,
             reading: None,

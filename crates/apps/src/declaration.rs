@@ -1,6 +1,8 @@
 //! Apps as their declaring objects state them, before the declared objects are looked up.
 
+use jiff::Timestamp;
 use taffrail_object::ObjectKey;
+use taffrail_status::Status;
 
 use crate::agreement::Claimant;
 use crate::checks::DeclaredCheck;
@@ -16,6 +18,16 @@ pub(crate) enum Destination {
     /// A cluster that was not queried; holds its description for messages, such as "the cluster at
     /// https://…".
     OutOfReach(String),
+}
+
+/// The health of an app's objects, as a controller writes it into an object that declares or lists them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SaidHealth {
+    pub(crate) status: Status,
+    /// What the controller says, in words.
+    pub(crate) message: String,
+    /// The time since when the objects are not well; `None` if they are, or if it is not known.
+    pub(crate) since: Option<Timestamp>,
 }
 
 /// An app as its declaring object states it, before its objects are looked up.

@@ -85,12 +85,13 @@ mod sync;
 mod teachers;
 pub mod text;
 pub mod trust;
+mod unread;
 mod upstream;
 pub mod verbs;
 pub mod wait;
 mod words;
 
-pub use app::{App, AppError, AppList, OUT_OF_REACH, Resource, UNOBSERVED, UNREADABLE};
+pub use app::{App, AppError, AppList, OUT_OF_REACH, Resource, UNOBSERVED, UNREADABLE, UnreadObjects};
 pub use apps::{apps, apps_by, declared, declared_each};
 pub use changes::{changes, changes_of_each, last_changes};
 pub use checks::{
@@ -98,6 +99,7 @@ pub use checks::{
     MetricValue, bound_checks, declared_checks, is_check_name,
 };
 pub use cluster_facts::ClusterFacts;
+pub use delivery::argo::health_status as argo_health_status;
 pub use delivery::argo::installs::{Standing, argo_standing};
 pub use delivery::fields::differing_fields;
 pub use delivery::{
@@ -122,7 +124,7 @@ pub use problem::{
 pub use problems::{freshness_problem, health_problem, unconfirmed_problem};
 pub use questions::QuestionLog;
 pub use reading::{NotLiveScope, NotLiveState, ReadStats, ReadingCost, WatchStats};
-pub use reads::declaring::declares_apps;
+pub use reads::declaring::{declaring_kinds, declares_apps};
 pub use reads::{
     Changes, Dependents, Elsewhere, Excess, LeftOut, NamedBy, NamedObject, Read, ReadMode, ReadPlan,
     ReadQuery, Rounds, Target, Turns, elsewhere, plan_reads, plan_watches, still_wanted, wanted_elsewhere,
@@ -142,6 +144,7 @@ pub use sync::{
     DifferingFields, ObjectSync, ObjectSyncState, Source, Sync, SyncState, UnknownSyncState, shorten,
 };
 pub use teachers::Unheard;
+pub use unread::unread_problem;
 pub use upstream::{MAX_UPSTREAMS, RelationType, Upstream, Upstreams};
 pub use words::{ByAddress, Words};
 

@@ -116,6 +116,11 @@ pub trait Objects: ClusterState + Send + Sync {
         self.facts().is_dump
     }
 
+    /// Returns true if the cluster is read lightly: only what declares apps is read, and no objects of these.
+    fn is_light(&self) -> bool {
+        self.facts().is_light
+    }
+
     /// Returns the kinds that the API server serves; `None` before discovery.
     fn kinds(&self) -> Option<&KindCatalog> {
         self.facts().catalog.as_ref()

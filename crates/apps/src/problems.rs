@@ -145,7 +145,9 @@ fn delivered(
     // A problem that names the failed object comes before one that names only the app.
     if let (Delivery::ArgoApplication, Some(declaring)) = (app.delivery, &declaring) {
         found.extend(argo::problems(declaring, &app.sync, unsynced, fleet, (app.home, app.cluster()), now));
-        found.extend(rules_unread(home, declaring));
+        // Objects that are not read are not judged by them.
+        let is_light = app.cluster().is_some_and(|cluster| fleet.objects(cluster).is_light());
+        found.extend(rules_unread(home, declaring).filter(|_| !is_light));
     }
     let trouble = app.trouble.as_deref().unwrap_or_default();
     let about = |problem: Problem| match &app.declaring {

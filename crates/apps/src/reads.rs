@@ -81,6 +81,9 @@ pub struct ReadQuery {
     /// True if the kinds that declare apps are read, and the objects of these apps; otherwise only those that
     /// [`ReadQuery::objects`], [`ReadQuery::selections`] and [`ReadQuery::everything_in`] name.
     pub declarations: bool,
+    /// True if only the kinds that declare apps are watched, Helm's storage and label groups left out, and Flux's
+    /// sources: no objects of apps, no evidence, and nothing else that the query names. For [`plan_watches`] alone.
+    pub declaring_only: bool,
     /// Objects to read, whether or not an app declares them.
     pub objects: Vec<ObjectKey>,
     /// The object to read in every namespace that has one of its kind and name; `None` for none.
@@ -169,6 +172,7 @@ impl Default for ReadQuery {
             app_labels: AppLabels::default(),
             follow: false,
             declarations: true,
+            declaring_only: false,
             objects: Vec::new(),
             named: None,
             dependents: Dependents::None,
@@ -222,12 +226,18 @@ impl<'p> Plan<'p> {
     /// the read of the Namespace `kube-system`, whose UID identifies the cluster. Without [`ReadQuery::declarations`]
     /// only that read.
     ///
+    /// With [`ReadQuery::declaring_only`] the kinds are those that discovery shows, without Secrets and ConfigMaps.
+    ///
     /// Secrets are listed without a selector, so that the list of their metadata serves Helm's storage, inventories and
     /// label groups alike; of ConfigMaps only those of Helm's storage, which are nearly always none.
     fn declaring(&self) -> Vec<Read> {
         let mut reads = Vec::new();
         let secrets = ("", "v1", "Secret", "secrets");
-        let declaring = DECLARING.into_iter().chain([secrets]).filter(|_| self.asked.declarations);
+        let only = self.asked.declaring_only;
+        // Each kind that is not served would be tried again and again.
+        let is_to_read = self.asked.declarations && (!only || self.snapshot.kinds().is_some());
+        let secrets = Some(secrets).filter(|_| !only);
+        let declaring = DECLARING.into_iter().chain(secrets).filter(|_| is_to_read);
         for (group, version, kind, plural) in declaring {
             let id = GroupKind::new(group, kind);
             let catalog = self.snapshot.kinds();
@@ -250,7 +260,7 @@ impl<'p> Plan<'p> {
         let maps = Target::List { labels: Some(helm_storage::SELECTOR.to_owned()), fields: None };
         let id = GroupKind::new("", CONFIG_MAP);
         let is_known = self.snapshot.was_selected(&id, self.namespace, &maps, Projection::Metadata);
-        if self.asked.declarations && !is_known {
+        if self.asked.declarations && !only && !is_known {
             reads.push(Read {
                 group: String::new(),
                 version: "v1".to_owned(),

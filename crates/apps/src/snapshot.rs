@@ -193,8 +193,9 @@ impl Snapshot {
     /// identity and freshness, and with `errors` in place of those of reading it.
     #[must_use]
     pub fn without_objects(&self, errors: impl IntoIterator<Item = ScopeError>) -> Snapshot {
-        let ClusterFacts { name, id, unverified, compared, servers, version, labels, freshness, .. } =
-            &self.facts;
+        let ClusterFacts {
+            name, id, unverified, compared, servers, version, labels, freshness, is_light, ..
+        } = &self.facts;
         let rest = NotInSnapshot::Unobserved("the cluster was not read for this answer");
         let mut other = Snapshot::new(name.clone(), *freshness, rest);
         other.lost.clone_from(&self.lost);
@@ -204,6 +205,7 @@ impl Snapshot {
         other.facts.servers.clone_from(servers);
         other.facts.version.clone_from(version);
         other.facts.labels.clone_from(labels);
+        other.facts.is_light = *is_light;
         errors.into_iter().for_each(|error| other.facts.errors.push(error));
         other
     }
@@ -305,6 +307,13 @@ impl Snapshot {
     /// Sets the version of the API server.
     pub fn set_version(&mut self, version: impl Into<String>) {
         self.facts.version = Some(version.into());
+    }
+
+    /// Sets if the cluster is read lightly: only what declares apps, by [`ReadQuery::declaring_only`].
+    ///
+    /// [`ReadQuery::declaring_only`]: crate::ReadQuery::declaring_only
+    pub fn set_light(&mut self, is_light: bool) {
+        self.facts.is_light = is_light;
     }
 
     /// Sets the labels by which users select the cluster.

@@ -24,6 +24,7 @@ use jiff::SignedDuration;
 use kube::client::{Body, ConfigExt};
 use kube::config::Config;
 use rustls::ClientConfig;
+use rustls::client::Resumption;
 use tower::{Service, ServiceBuilder, ServiceExt};
 use tower_http::decompression::DecompressionLayer;
 use tracing::debug;
@@ -50,6 +51,9 @@ const MAX_FRAME: u32 = 256 << 10;
 /// Interval of HTTP/2 pings on a connection with open streams. They detect a dead connection: one with only watches may
 /// be silent for minutes.
 const PING_INTERVAL: Duration = Duration::from_secs(15);
+
+/// Interval of HTTP/2 pings on a connection that is kept small ([`Context::with_one_connection`]).
+const RARE_PING_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Time limit for the answer to an HTTP/2 ping; a connection that exceeds it is closed.
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
@@ -105,7 +109,7 @@ impl Cluster {
         if rustls::crypto::CryptoProvider::get_default().is_none() {
             let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         }
-        let mut config = context.config.clone();
+        let mut config = (*context.config).clone();
         if let Some(exec) = &context.exec {
             exec_plugin::authenticate(exec, &context.plugins, &mut config.auth_info, deadline)
                 .await
@@ -171,7 +175,7 @@ impl Cluster {
                 authorities: context.authorities(),
                 protocol,
                 connecting,
-                compresses: !context.config.disable_compression,
+                compresses: context.compresses(),
             }),
             deadline,
             charge: Arc::new(Charge::new(Arc::new(context.memory.share()))),
@@ -329,7 +333,10 @@ impl Attempt<'_> {
         C::Future: Send + 'static,
         C::Error: Into<BoxError>,
     {
-        let tls = self.usable("its certificates cannot be used", self.config.rustls_client_config())?;
+        let mut tls = self.usable("its certificates cannot be used", self.config.rustls_client_config())?;
+        if self.context.is_one_connection {
+            tls.resumption = Resumption::disabled();
+        }
         let opened = Arc::new(AtomicBool::new(false));
         let note = opened.clone();
         let tcp = tcp.map_response(move |stream| {
@@ -361,8 +368,11 @@ impl Attempt<'_> {
 
         let protocol = if http2 { Protocol::Http2 } else { Protocol::Http1 };
         let first = Opened { connector: connector.clone(), first: Arc::new(Mutex::new(Some(stream))) };
-        let client = self.client(first, protocol, self.config.disable_compression)?;
+        let client = self.client(first, protocol, !self.context.compresses())?;
         let Attempt { context, config, deadline } = self;
+        if context.is_one_connection && http2 {
+            return Ok((ConnectionPool::new(client, protocol, None), protocol));
+        }
         let context = context.clone();
         let open = move || {
             let further = Attempt { context: &context, config: config.clone(), deadline };
@@ -371,7 +381,7 @@ impl Attempt<'_> {
             // bound.
             further.client(connector, protocol, true).map_err(BoxError::from)
         };
-        Ok((ConnectionPool::new(client, protocol, Box::new(open)), protocol))
+        Ok((ConnectionPool::new(client, protocol, Some(Box::new(open))), protocol))
     }
 
     /// Creates a client over `connector` with kube's layers for addresses and credentials; with `is_plain` it does not
@@ -388,6 +398,7 @@ impl Attempt<'_> {
         C::Future: Send + Unpin + 'static,
         C::Error: Into<BoxError>,
     {
+        let ping_interval = if self.context.is_one_connection { RARE_PING_INTERVAL } else { PING_INTERVAL };
         let http = legacy::Client::builder(TokioExecutor::new())
             .timer(TokioTimer::new())
             .pool_timer(TokioTimer::new())
@@ -395,7 +406,7 @@ impl Attempt<'_> {
             .http2_initial_stream_window_size(STREAM_WINDOW)
             .http2_initial_connection_window_size(CONNECTION_WINDOW)
             .http2_max_frame_size(MAX_FRAME)
-            .http2_keep_alive_interval(PING_INTERVAL)
+            .http2_keep_alive_interval(ping_interval)
             .http2_keep_alive_timeout(PING_TIMEOUT)
             .build::<_, Body>(connector);
         let service = ServiceBuilder::new()

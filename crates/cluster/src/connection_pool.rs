@@ -2,7 +2,7 @@
 //!
 //! API servers accept 100 streams per connection by default, and some fewer than 128. Reads that end share the first
 //! connection; lasting streams (watches and followed logs) take slots on further connections, each opened when the
-//! earlier ones are full.
+//! earlier ones are full. A pool of one connection has them all there.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -52,11 +52,13 @@ pub(crate) struct ConnectionPool {
     pub(crate) first: PooledConnection,
     lasting: Mutex<Vec<PooledConnection>>,
     streams: usize,
-    open: Opener,
+    /// Creates further connections; `None` if lasting streams take slots on the first one.
+    open: Option<Opener>,
 }
 
 impl ConnectionPool {
-    pub(crate) fn new(client: kube::Client, protocol: Protocol, open: Opener) -> ConnectionPool {
+    /// Creates the pool of `client`. Without `open` it has one connection, on which lasting streams take slots, too.
+    pub(crate) fn new(client: kube::Client, protocol: Protocol, open: Option<Opener>) -> ConnectionPool {
         let lasting = match protocol {
             Protocol::Http1 => MAX_HTTP1_STREAMS,
             Protocol::Http2 => MAX_STREAMS,
@@ -72,6 +74,10 @@ impl ConnectionPool {
         &self,
         most: usize,
     ) -> Result<Option<(kube::Client, OwnedSemaphorePermit)>, BoxError> {
+        let Some(open) = &self.open else {
+            let place = self.first.streams.clone().try_acquire_owned().ok();
+            return Ok(place.map(|place| (self.first.client.clone(), place)));
+        };
         let mut connections = self.lasting.lock().unwrap_or_else(PoisonError::into_inner);
         for connection in connections.iter() {
             if let Ok(place) = connection.streams.clone().try_acquire_owned() {
@@ -81,7 +87,7 @@ impl ConnectionPool {
         if connections.len() >= most {
             return Ok(None);
         }
-        let connection = PooledConnection::new((self.open)()?, self.streams);
+        let connection = PooledConnection::new(open()?, self.streams);
         let place = connection.streams.clone().try_acquire_owned()?;
         connections.push(connection.clone());
         Ok(Some((connection.client, place)))

@@ -484,7 +484,7 @@ impl KnownCluster {
         let telling = all.filter_map(|(place, source)| Some((place, source, told(source)?)));
         let best = telling.min_by_key(|(_, source, _)| {
             let age = source.received.age(at);
-            (source.received.state(at), source.tells.is_partial, age.is_none(), age)
+            (source.received.state(at), source.is_partial(), age.is_none(), age)
         });
         best.map(|(place, _, told)| (place, told))
     }
@@ -541,6 +541,11 @@ fn are_several<T: PartialEq>(mut items: impl Iterator<Item = T>) -> bool {
 }
 
 impl Source {
+    /// Returns true if the source leaves parts of the halves of this cluster unobserved.
+    fn is_partial(&self) -> bool {
+        self.tells.is_partial || self.received.facts().is_light
+    }
+
     fn has(&self, app: &AppId, side: HalfSide) -> bool {
         match side {
             HalfSide::Declared => self.received.declared(app).is_some(),

@@ -49,7 +49,7 @@ pub use connector::{ClusterConnector, for_each_cluster};
 pub use dump::{DumpRequest, read_dumps};
 pub use error::{Failure, ObserveError};
 pub use fleet::{FleetSnapshot, LEFT_OUT};
-pub use follow::{ExtraWatches, FleetWatcher, WatchRequest};
+pub use follow::{ExtraWatches, FleetWatcher, LightReach, WatchRequest};
 pub use found::FoundClusters;
 pub use live::{ColdStart, KindSettings, Live, LiveSettings, write_saved};
 pub use look::{ExtraObjects, LookRequest, NO_EXTRA, catalog, look};

@@ -113,7 +113,7 @@ fn matching(names: &[String], kubeconfig: &Kubeconfig) -> Result<Vec<String>, Ob
 }
 
 /// Returns true if the whole `name` matches `pattern`, in which each `*` stands for any text.
-fn is_like(pattern: &str, name: &str) -> bool {
+pub(crate) fn is_like(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
     let Some(last) = parts.next_back() else { return rest.is_empty() };

@@ -163,6 +163,8 @@ export type AppFields = {
   problem?: Problem | null;
   /** All problems of the app, the worst first, which is `problem`; left out if it has none. */
   problems?: Problem[];
+  /** True if `health` is what a controller says of objects that Taffrail did not read, as Argo CD does in `status.health` of an Application; left out if it is not. */
+  said?: boolean;
   /** The time at which `problem` began; left out if that is not known, or there is no problem. */
   since?: string | null;
   /** The Git repository, OCI artifact or chart that the app comes from; left out if it is not known. */
@@ -173,7 +175,7 @@ export type AppFields = {
   sync?: SyncRow;
   /** Number of declared objects on which the claim of this app is unconfirmed: they exist outside of the author's own namespace and carry no mark of the app. */
   unconfirmed?: number;
-  /** The parts of the row that its source cannot tell, such as metrics; left out if there are none. */
+  /** The parts of the row that its source cannot tell, such as metrics, or a hub that reads the cluster of the objects lightly; left out if there are none. */
   unobserved?: RowPart[];
   /** The apps upstream of this one: those that it depends on, the one that delivers its declaring object, and the one that delivers its objects in place of its own tool. Left out if there are none. */
   upstreams?: Upstream[];
@@ -391,6 +393,8 @@ export type AppRow = {
   problem?: Problem | null;
   /** All problems of the app, the worst first, which is `problem`; left out if it has none. */
   problems?: Problem[];
+  /** True if `health` is what a controller says of objects that Taffrail did not read, as Argo CD does in `status.health` of an Application; left out if it is not. */
+  said?: boolean;
   /** The time at which `problem` began; left out if that is not known, or there is no problem. */
   since?: string | null;
   /** The Git repository, OCI artifact or chart that the app comes from; left out if it is not known. */
@@ -401,7 +405,7 @@ export type AppRow = {
   sync: SyncRow;
   /** Number of declared objects on which the claim of this app is unconfirmed: they exist outside of the author's own namespace and carry no mark of the app. */
   unconfirmed?: number;
-  /** The parts of the row that its source cannot tell, such as metrics; left out if there are none. */
+  /** The parts of the row that its source cannot tell, such as metrics, or a hub that reads the cluster of the objects lightly; left out if there are none. */
   unobserved?: RowPart[];
   /** The apps upstream of this one: those that it depends on, the one that delivers its declaring object, and the one that delivers its objects in place of its own tool. Left out if there are none. */
   upstreams?: Upstream[];
@@ -654,18 +658,20 @@ export type ClusterRow = {
   apps: number;
   /** Number of apps by present status. */
   counts: Counts;
-  /** The worst status of the cluster's apps now; Current without apps. Apps that may be missing because of a failed read count as `Unknown`, which is less bad than `Failed` and `NotFound`. `Unknown` for an empty dump, and for a cluster that is not live. */
+  /** The worst status of the cluster's apps now; Current without apps. Apps that may be missing because of a failed read count as `Unknown`, which is less bad than `Failed` and `NotFound`. `Unknown` for an empty dump, for a cluster that is not live, and for one without apps that is read lightly. */
   effective: Status;
   /** Number of scopes that could not be read, and other errors of the cluster. */
   errors: number;
   /** The freshness of the cluster as a whole; single kinds or apps may be less fresh. */
   freshness: Freshness;
-  /** The worst status of the cluster's apps when they were last observed; equal to `effective` while the cluster is live. `Unknown` if the cluster was never observed, or is not live and has no apps. */
+  /** The worst status of the cluster's apps when they were last observed; equal to `effective` while the cluster is live. `Unknown` if the cluster was never observed, or is not live and has no apps, or is read lightly and has none. */
   health: Status;
   /** The UID of the `kube-system` Namespace, with `@` and the server's address (or the name, if no address is known) appended if an earlier cluster has the same UID and nothing proves that the two are one. Left out if it is not known. */
   id?: string | null;
   /** The labels of the cluster: those of its cluster Secret of Argo CD, of its `Cluster` of Cluster API, of its kubeconfig Secret of Flux, or of the extension `taffrail.dev/labels` of its context. Left out if there are none. */
   labels?: Record<string, string>;
+  /** True if the cluster is read lightly: only what declares apps, so that the health of an app is what a controller says, or Unknown. Apps that no such object declares, as of Helm, are not listed. Left out if it is read in full. */
+  light?: boolean;
   /** The objects of other clusters that stand for this one, such as a `Cluster` of Cluster API; left out if none was read. What they tell changes nothing else of the row. */
   managedAs?: ManagedAs[];
   /** The message of `worst`, the failure to read the cluster, or that it has no apps or objects; for a cluster that is not live, the time of its last observation, or why there is none; preceded by a warning about an unverified certificate or a twin. May be empty. */

@@ -10,7 +10,7 @@ import { FreshGlyph, Glyph, SyncGlyph } from "./Glyph";
  * so it is of a row that is no longer at its place of the list: gone, no match any more, or moved far away. `past` is
  * given for an object that is gone, or could not be read again.
  */
-export function StatusMark(props: { health: Status; effective: Status; freshness?: Freshness | null | undefined; suspended?: boolean; hasLeft?: boolean; past?: "gone" | "unread" | undefined }) {
+export function StatusMark(props: { health: Status; effective: Status; freshness?: Freshness | null | undefined; suspended?: boolean; said?: boolean | undefined; hasLeft?: boolean; past?: "gone" | "unread" | undefined }) {
   const freshness = (): FreshnessState => {
     if (props.hasLeft || props.past) return "lost";
     const own = props.freshness?.state ?? "live";
@@ -25,6 +25,7 @@ export function StatusMark(props: { health: Status; effective: Status; freshness
       <span class="mark-word">{word()}</span>
       <Show when={props.hasLeft}><span class="reader">, was {statusWord(props.health)}</span></Show>
       <Show when={isPast() && !props.hasLeft && props.past !== "gone"}><span class="reader">, {freshness() === "lost" ? "lost" : "stale"}</span></Show>
+      <Show when={props.said && !props.hasLeft}><span class="muted" title="A controller says so; the hub did not read the objects">said</span></Show>
       <Show when={props.suspended}><span class="mark-suspended" title="Suspended in its delivery tool"><SyncGlyph state="Suspended" /><span class="reader">suspended</span></span></Show>
     </span>
   );

@@ -334,6 +334,7 @@ impl Model {
             unmarked: None,
             not_live: None,
             unobserved: Default::default(),
+            said: false,
         };
         let app_id = AppId { home: id, app: app_name };
         let [one, two] = fingerprints(cluster, app, state);

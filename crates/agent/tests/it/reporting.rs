@@ -43,6 +43,7 @@ pub(crate) fn halves(home: &str, target: &str, name: &str) -> Vec<Half> {
         unmarked: None,
         not_live: None,
         unobserved: Default::default(),
+        said: false,
     };
     let half = |fingerprint, body| Half { app: app.clone(), fingerprint, body };
     vec![half(1, HalfBody::Declared(Box::new(declared))), half(2, HalfBody::Observed(Box::new(observed)))]

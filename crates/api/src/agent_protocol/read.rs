@@ -246,6 +246,7 @@ fn observed(half: wire::Observed) -> Result<ObservedHalf, InvalidMessage> {
         unmarked: unmarked.map(problem).transpose()?.map(Box::new),
         not_live: not_live.map(freshness),
         unobserved: Unobserved::default(),
+        said: false,
     })
 }
 

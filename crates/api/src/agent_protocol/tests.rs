@@ -149,6 +149,7 @@ fn halves() -> Vec<Half> {
             unmarked: (at_place % 2 == 1).then(|| Box::new(problem(Axis::Health, ProblemSeverity::Notice))),
             not_live: if at_place % 2 == 1 { None } else { stale(None) },
             unobserved: Default::default(),
+            said: false,
         };
         for (fingerprint, body) in
             [(1, HalfBody::Declared(Box::new(declared))), (u64::MAX, HalfBody::Observed(Box::new(observed)))]

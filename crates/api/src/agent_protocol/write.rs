@@ -214,7 +214,8 @@ fn check(check: taffrail_apps::DeclaredCheck) -> wire::Check {
 }
 
 fn observed(half: ObservedHalf) -> wire::Observed {
-    let ObservedHalf { health, worst, counts, unconfirmed, unmarked, not_live, unobserved: _ } = half;
+    // Agents read their own cluster in full.
+    let ObservedHalf { health, worst, counts, unconfirmed, unmarked, not_live, unobserved: _, said: _ } = half;
     let Counts { current, in_progress, failed, terminating, not_found, unknown } = counts;
     wire::Observed {
         health: status(health).into(),

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use taffrail_apps::{FleetMember, Freshness, Scope, ScopeError, declares_apps, silence};
 
 use super::half::NotLive;
+use super::liveness::LIGHT;
 use crate::ReadingView;
 
 /// The facts about a cluster as a whole.
@@ -38,10 +39,14 @@ pub struct ClusterReport {
     pub blind: Option<String>,
     /// True for a dump without objects.
     pub is_empty_dump: bool,
+    /// True if the source reads only what declares apps, and none of their objects.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_light: bool,
     /// The freshness of the cluster as a whole, as the source reports it; `None` if that is live.
     pub not_live: Option<NotLive>,
     /// The age up to which an observation is live, if it is longer than [`LIVE`](super::LIVE): a source that learns of
-    /// the cluster by scrapes of a metrics server gets no later sign of life between two of them. A hub takes at most
+    /// the cluster by scrapes of a metrics server gets no later sign of life between two of them, and one that reads it
+    /// lightly asks for one a minute ([`LIGHT`]). A hub takes at most
     /// [`MAX_WINDOW`](super::MAX_WINDOW).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live_window: Option<Duration>,
@@ -78,7 +83,8 @@ impl ClusterReport {
             blind: blind.map(|error| error.message.clone()),
             is_empty_dump: objects.is_dump() && objects.all().next().is_none(),
             not_live: None,
-            live_window: None,
+            is_light: objects.is_light(),
+            live_window: objects.is_light().then_some(LIGHT),
             reading: objects.reading().map(ReadingView::from),
         }
     }

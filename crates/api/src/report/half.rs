@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{
     App, AppRef, Axis, ClusterId, DeclaredCheck, Freshness, FreshnessState, Problem, RelationType, Resource,
-    Source, Sync, SyncAttempt, Upstream, UpstreamProblem, Words, health_problem, unconfirmed_problem,
+    Source, Sync, SyncAttempt, Upstream, UpstreamProblem, Words, health_problem, unconfirmed_problem, unread_problem,
 };
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
@@ -16,6 +16,7 @@ use taffrail_status::rollup::{Counts, worst_of_app};
 
 use super::AppId;
 use crate::Unobserved;
+use crate::row_part::{is_said, unobserved_parts};
 
 /// One half of an app's row: the part that its home cluster or its target cluster reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -244,6 +245,9 @@ pub struct ObservedHalf {
     /// The parts that the source cannot tell.
     #[serde(default, skip_serializing_if = "Unobserved::is_empty")]
     pub unobserved: Unobserved,
+    /// True if `health` is what a controller says of objects that the source did not read.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub said: bool,
 }
 
 /// An object that decides the status of an app or of a half, with its status and its problem.
@@ -291,7 +295,9 @@ pub fn halves(
     now: Timestamp,
 ) -> (AppId, DeclaredHalf, ObservedHalf) {
     let AppRef { home, target, .. } = &app.app;
-    let worst = worst_of_app(&app.resources, []).filter(|worst| worst.status != Status::Current);
+    let whole = app.unread.as_ref().map(|unread| &unread.health);
+    let worst = whole.or_else(|| worst_of_app(&app.resources, []));
+    let worst = worst.filter(|worst| worst.status != Status::Current);
     let own = app.speaker.as_ref().filter(|speaker| worst.is_none_or(|worst| speaker.status < worst.status));
     let (of_health, of_tool): (Vec<Problem>, Vec<Problem>) = app
         .problems
@@ -307,7 +313,10 @@ pub fn halves(
             status: resource.status,
             rule: resource.rule.to_string(),
             unconfirmed: resource.unconfirmed,
-            problem: known.unwrap_or_else(|| health_problem(resource)),
+            problem: known.unwrap_or_else(|| match &app.unread {
+                Some(unread) if unread.health == *resource => unread_problem(unread),
+                _ => health_problem(resource),
+            }),
         }
     };
     let unmarked = unconfirmed_problem(&app.resources);
@@ -344,7 +353,8 @@ pub fn halves(
         unconfirmed: app.unconfirmed(),
         unmarked: unmarked.map(Box::new),
         not_live: NotLive::of(app.freshness, now),
-        unobserved: Unobserved::default(),
+        unobserved: unobserved_parts(app),
+        said: is_said(app),
     };
     (AppId::new(id(home), &app.app), declared, observed)
 }

@@ -167,5 +167,6 @@ pub fn join(
         unobserved: seen
             .map_or(declared.body.unobserved, |seen| declared.body.unobserved.union(seen.unobserved))
             .into(),
+        said: seen.is_some_and(|seen| seen.said),
     }
 }

@@ -11,6 +11,10 @@ pub const LIVE: Duration = Duration::from_secs(45);
 /// The age up to which an observation is stale, inclusive: ten heartbeats. A cluster with an older one is lost.
 pub const LOST: Duration = Duration::from_secs(150);
 
+/// The age up to which an observation of a cluster that is read lightly is live: two proofs of life, which come once a
+/// minute.
+pub const LIGHT: Duration = Duration::from_secs(120);
+
 /// The greatest age up to which an observation may be live, whatever its source reports: three scrapes of a metrics
 /// server whose interval is the longest after which it still answers with a sample.
 pub const MAX_WINDOW: Duration = Duration::from_secs(900);

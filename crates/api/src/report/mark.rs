@@ -159,8 +159,8 @@ fn hash_declared<H: Hasher>(half: &DeclaredHalf, is_steady: bool, hasher: &mut H
 }
 
 fn hash_observed<H: Hasher>(half: &ObservedHalf, is_steady: bool, hasher: &mut H) {
-    let ObservedHalf { health, worst, counts, unconfirmed, unmarked, not_live, unobserved } = half;
-    (health, unobserved).hash(hasher);
+    let ObservedHalf { health, worst, counts, unconfirmed, unmarked, not_live, unobserved, said } = half;
+    (health, unobserved, said).hash(hasher);
     hash_speaker(worst.as_deref(), is_steady, hasher);
     hash_problems(unmarked.as_deref().map_or(&[][..], std::slice::from_ref), is_steady, hasher);
     hash_freshness(*not_live, hasher);
@@ -287,6 +287,7 @@ mod tests {
             unmarked: None,
             not_live: None,
             unobserved: Default::default(),
+            said: false,
         }
     }
 

@@ -46,7 +46,7 @@ pub use half::{
 };
 pub use join::{ClusterView, HeldHalf, join, last_health, speaker};
 pub use limits::MAX_NAME;
-pub use liveness::{LIVE, LOST, Liveness, MAX_WINDOW};
+pub use liveness::{LIGHT, LIVE, LOST, Liveness, MAX_WINDOW};
 pub use mark::{HalfChange, HalfMark};
 #[doc(hidden)]
 pub use received::Guards;

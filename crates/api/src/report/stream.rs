@@ -7,19 +7,21 @@ use std::time::Duration;
 
 use crate::ErrorRow;
 use crate::report::{
-    Buckets, ClusterReport, Content, Half, HalfBody, HalfChange, HalfId, HalfMark, HalfSide, MAX_APPS,
-    MAX_NAME, NotLive, Report, SourceMessage, StreamPosition, is_in,
+    Buckets, ClusterReport, Content, Half, HalfBody, HalfChange, HalfId, HalfMark, HalfSide, LIVE, MAX_APPS,
+    MAX_NAME, MAX_WINDOW, NotLive, Report, SourceMessage, StreamPosition, is_in,
 };
 use taffrail_apps::{ClusterId, FreshnessState};
 
 use super::summary::{self, ClusterSummary};
 use super::transition::{AppTransition, HalfNotes, HalfThen, Noted};
 
-/// The time without another report after which a heartbeat is sent about a cluster.
+/// The time without another report after which a heartbeat is sent about a cluster: a third of the age up to which it is
+/// live, this long for one without a window of its own.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// The interval of digests. A hub that missed a report does not count new signs of life until the next digest, which
-/// comes before the cluster would become stale.
+/// The interval of digests, two thirds of the age up to which the cluster is live, this long without a window of its own.
+/// A hub that missed a report does not count new signs of life until the next digest, which comes before the cluster
+/// would become stale.
 pub(super) const DIGEST: Duration = Duration::from_secs(30);
 
 /// The time for which changes are collected before they are reported, unless they make something worse.
@@ -376,9 +378,17 @@ impl Stream {
         self.heard = heard;
     }
 
+    /// Returns `interval`, which is for a cluster that is live for [`LIVE`], for the age up to which this one is live.
+    fn scaled(&self, interval: Duration) -> Duration {
+        let window = self.facts.as_ref().and_then(|facts| facts.now.0.live_window).unwrap_or(LIVE);
+        let window = window.clamp(LIVE, MAX_WINDOW);
+        let millis = interval.as_millis() * window.as_millis() / LIVE.as_millis();
+        u64::try_from(millis).map_or(interval, Duration::from_millis)
+    }
+
     /// Makes a heartbeat due at the moment `now`, unless another report is sent before.
     pub(super) fn beat(&mut self, now: Duration) {
-        self.sent = now.saturating_sub(HEARTBEAT);
+        self.sent = now.saturating_sub(self.scaled(HEARTBEAT));
     }
 
     /// Delays reports of changed halves until the moment `until`, because evidence for them is being read.
@@ -404,7 +414,7 @@ impl Stream {
             return;
         }
         self.link = StreamLink::Open(StreamPosition { epoch, seq: 0 });
-        (self.sent, self.digest_due) = (now, now + DIGEST);
+        (self.sent, self.digest_due) = (now, now + self.scaled(DIGEST));
         if let Some(facts) = &mut self.facts {
             (facts.told, facts.due) = (None, Some(now));
         }
@@ -465,7 +475,7 @@ impl Stream {
             StreamLink::Open(_) => {}
         }
         let changes = self.due.first().map(|(due, _)| (*due).max(self.held_until));
-        let heartbeat = (self.sent + HEARTBEAT, DueMessage::Heartbeat);
+        let heartbeat = (self.sent + self.scaled(HEARTBEAT), DueMessage::Heartbeat);
         let tasks = match &self.snapshot {
             _ if !self.is_read => {
                 [facts.due.map(|due| (due, DueMessage::Facts)), Some(heartbeat), None, None]
@@ -498,7 +508,7 @@ impl Stream {
             DueMessage::Part => self.part(now)?,
             DueMessage::Changes => self.changes(now),
             DueMessage::Digest => {
-                self.digest_due = now + DIGEST;
+                self.digest_due = now + self.scaled(DIGEST);
                 Content::Digest(self.told.clone())
             }
             DueMessage::Heartbeat => Content::Heartbeat,
@@ -541,7 +551,7 @@ impl Stream {
         let is_last = snapshot.left.is_empty();
         if is_last {
             // After a part of the halves only a digest shows that all are known.
-            self.digest_due = if buckets == u64::MAX { now + DIGEST } else { now };
+            self.digest_due = if buckets == u64::MAX { now + self.scaled(DIGEST) } else { now };
         } else {
             self.snapshot = Some(RunningSnapshot { part: part + 1, due: now, ..snapshot });
         }

@@ -156,6 +156,7 @@ impl HalfBody {
                     unmarked: unmarked.as_deref().map(problem_alone).map(Box::new),
                     not_live: None,
                     unobserved: Unobserved::default(),
+                    said: false,
                 }))
             }
         }

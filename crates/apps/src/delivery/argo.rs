@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use jiff::Timestamp;
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection};
-use taffrail_status::{Observed, Presence, cut};
+use taffrail_status::{Observed, Presence, Status, cut};
 
 use super::declared::{Declared, Declaring};
 use super::destination::{Addresses, Target};
@@ -18,6 +18,7 @@ use super::{
     text, time, written,
 };
 use crate::agreement::{Claimant, INSTANCE_LABEL, Mark};
+use crate::declaration::SaidHealth;
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
 use crate::names;
@@ -661,6 +662,35 @@ pub(crate) fn unwell(declaring: &Observed<'_>, lists_nothing: bool) -> Option<Pr
     let since = time(object.at(&["status", "health", "lastTransitionTime"]));
     let problem = Problem::new(Axis::Health, &*word, severity).since(since);
     Some(problem.says(format!("Argo CD calls the app {word}, {says}")).about(declaring.key))
+}
+
+/// Returns the status that stands for `word`, the health that Argo CD says an Application has, where it says that its
+/// sync is `sync`; empty texts if it says nothing.
+///
+/// Argo CD keeps the last health of an Application whose cluster it cannot reach, and then says that it cannot compare
+/// it (`Unknown`), so `Healthy` beside that is Unknown.
+pub fn health_status(word: &str, sync: &str) -> Status {
+    match word {
+        "Healthy" if sync == "Unknown" => Status::Unknown,
+        "Healthy" => Status::Current,
+        "Progressing" | "Suspended" => Status::InProgress,
+        "Degraded" => Status::Failed,
+        "Missing" => Status::NotFound,
+        _ => Status::Unknown,
+    }
+}
+
+/// Returns the health that Argo CD says the objects of an Application have; `None` if it says nothing.
+pub(crate) fn said_health(object: &Object<'_>) -> Option<SaidHealth> {
+    let word = health_word(object)?;
+    let sync = object.text(&["status", "sync", "status"]);
+    let status = health_status(&word, &sync);
+    let why = text(object.root(), &["status", "health", "message"]).map(super::short);
+    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+    let sync = if status == Status::Unknown && word == "Healthy" { ", and its sync is Unknown" } else { "" };
+    let since = time(object.at(&["status", "health", "lastTransitionTime"]));
+    let message = format!("Argo CD says that the app is {word}{sync}{why}");
+    Some(SaidHealth { status, message, since: since.filter(|_| status != Status::Current) })
 }
 
 /// Returns the health status that Argo CD reports for an Application: `Healthy`, `Degraded`, …; `None` if it reports

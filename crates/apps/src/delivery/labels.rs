@@ -184,6 +184,10 @@ impl LabelGroups {
     ) -> GroupSearch {
         let (key, object) = (observed.key, &observed.object);
         let Some(app) = named(labels, key, object) else { return GroupSearch::None };
+        // Of the objects of a group only those would be known that declare other apps.
+        if objects.is_light() {
+            return GroupSearch::None;
+        }
         if is_made_by_controller(key, object) || is_claim_of(&self.templates, key) {
             return GroupSearch::None;
         }

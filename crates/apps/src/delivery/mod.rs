@@ -25,7 +25,7 @@ mod notes;
 mod parts;
 pub(crate) mod porch;
 pub(crate) mod release;
-mod resource_group;
+pub(crate) mod resource_group;
 mod syncs;
 mod writers;
 

@@ -1,15 +1,18 @@
 //! The objects that a `ResourceGroup` lists, an inventory that kpt and Config Sync write.
 
-use taffrail_object::ObjectKey;
+use std::collections::HashMap;
+
 use taffrail_object::json::Value;
-use taffrail_status::Observed;
+use taffrail_object::{Object, ObjectKey};
+use taffrail_status::{Observed, Status};
 
 use super::notes::Notes;
-use super::{declared_objects, entries, gather, text};
+use super::{Condition, declared_objects, entries, gather, text};
+use crate::declaration::SaidHealth;
 use crate::names;
 
-pub(super) const GROUP: &str = "kpt.dev";
-pub(super) const KIND: &str = "ResourceGroup";
+pub(crate) const GROUP: &str = "kpt.dev";
+pub(crate) const KIND: &str = "ResourceGroup";
 
 /// Returns the objects that a ResourceGroup lists, and its subgroups, which are objects too. Malformed entries are left
 /// out, and those of objects are reported in `notes`.
@@ -21,4 +24,48 @@ pub(super) fn objects(group: &Observed<'_>, home: usize, notes: &mut Notes) -> V
     let subgroups = entries(list("subgroups"), home, group.key, notes).filter_map(subgroup);
     let subgroups = subgroups.map(|(namespace, name)| ObjectKey::new(GROUP, KIND, namespace, name));
     gather(objects.into_iter().chain(subgroups.filter(|key| names::check(key).is_ok())))
+}
+
+/// Returns the worst health that the controller of ResourceGroups says the objects of a group have; `None` if that
+/// controller has not written the conditions that it alone writes, since nothing then keeps the statuses up to date.
+pub(crate) fn said_health(group: &Object<'_>) -> Option<SaidHealth> {
+    let (stalled, reconciling) =
+        (Condition::find(group, "Stalled")?, Condition::find(group, "Reconciling")?);
+    let number = |path: &[&str]| group.at(path).and_then(Value::as_i64);
+    let (written, seen) = (number(&["metadata", "generation"]), number(&["status", "observedGeneration"]));
+    let of_group = if stalled.is("True") {
+        Some((Status::Failed, stalled))
+    } else if !reconciling.is("False") || written.is_some() && seen != written {
+        Some((Status::InProgress, reconciling))
+    } else {
+        None
+    };
+    let of_group = of_group.map(|(status, condition)| {
+        let message = format!("the ResourceGroup is {}: {}", status.word(), condition.text("message"));
+        SaidHealth { status, message, since: condition.since() }
+    });
+    // Subgroups have no kind: they are all ResourceGroups.
+    let name = |entry: Value<'_>| ["group", "kind", "namespace", "name"].map(|field| text(entry, &[field]));
+    let list = |path: &[&str; 2]| group.at(path).and_then(Value::items).into_iter().flatten();
+    let told: HashMap<_, Value<'_>> = list(&["status", "resourceStatuses"])
+        .chain(list(&["status", "subgroupStatuses"]))
+        .map(|entry| (name(entry), entry))
+        .collect();
+    let listed = list(&["spec", "resources"]).chain(list(&["spec", "subgroups"])).map(|entry| {
+        let own = name(entry);
+        let word = told.get(&own).and_then(|entry| text(*entry, &["status"]));
+        let status = word.as_deref().and_then(|word| word.parse().ok()).unwrap_or(Status::Unknown);
+        (status, own)
+    });
+    let worst = listed.min_by_key(|(status, _)| *status).map(|(status, [_, kind, namespace, name])| {
+        let key = ObjectKey::new("", kind.as_deref().unwrap_or(KIND), namespace.unwrap_or_default(), name.unwrap_or_default());
+        let message = format!("the ResourceGroup says that {} {} is {}", key.kind, key.path(), status.word());
+        SaidHealth { status, message, since: None }
+    });
+    let well = || SaidHealth {
+        status: Status::Current,
+        message: "the ResourceGroup lists no objects".to_owned(),
+        since: None,
+    };
+    of_group.into_iter().chain(worst).min_by_key(|said| said.status).or_else(|| Some(well()))
 }

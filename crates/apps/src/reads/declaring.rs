@@ -5,6 +5,7 @@ use taffrail_object::GroupKind;
 use super::read::{Read, Target};
 use crate::delivery::porch;
 use crate::identity::Delivery;
+use crate::kinds::KindCatalog;
 
 /// A kind that is read before discovery has answered: group, version, kind and plural.
 pub(super) type Declaring = (&'static str, &'static str, &'static str, &'static str);
@@ -47,6 +48,20 @@ pub(crate) fn is_widened(read: &Read, is_listed_in_some: bool) -> bool {
 pub(crate) fn is_declaring(group: &str, kind: &str) -> bool {
     DECLARING.iter().any(|declaring| declaring.0 == group && declaring.2 == kind)
         || DECLARING_SELDOM.contains(&(group, kind))
+}
+
+/// Returns the kinds of `catalog` that a plan with [`ReadQuery::declaring_only`] reads, and of the groups whose discovery
+/// failed those that may have such kinds.
+///
+/// [`ReadQuery::declaring_only`]: crate::ReadQuery::declaring_only
+pub fn declaring_kinds(catalog: &KindCatalog) -> KindCatalog {
+    let kinds = catalog.iter().filter(|served| is_declaring(&served.group, &served.kind)).cloned();
+    let is_declaring_group = |name: &str| {
+        name == KindCatalog::ALL_GROUPS
+            || DECLARING.iter().map(|declaring| declaring.0).chain([porch::GROUP]).any(|group| group == name)
+    };
+    let broken = catalog.broken_groups().filter(|(group, _)| is_declaring_group(group));
+    KindCatalog::new(kinds, broken.map(|(group, reason)| (group.to_owned(), reason.to_owned())))
 }
 
 /// Returns true if apps may be missing when objects of this kind cannot be listed: the kind declares apps, or is

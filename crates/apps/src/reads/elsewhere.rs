@@ -157,6 +157,10 @@ pub fn elsewhere(clusters: &[&dyn Objects], dependents: &Dependents, mode: ReadM
     let mut pairs: BTreeMap<(usize, usize), Vec<&Declaration>> = BTreeMap::new();
     for app in found.all() {
         let Some(cluster) = app.cluster().filter(|&cluster| cluster != app.home) else { continue };
+        // Nothing of these objects is read there.
+        if fleet.objects(cluster).is_light() {
+            continue;
+        }
         pairs.entry((app.home, cluster)).or_default().push(app);
     }
     let mut all = Elsewhere::default();

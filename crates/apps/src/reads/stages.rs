@@ -94,7 +94,7 @@ pub fn plan_watches(
     }
     let plan = Plan { snapshot, asked, namespace: asked.namespace.as_deref() };
     let declaring = plan.declaring();
-    let Some(catalog) = snapshot.kinds() else {
+    let Some(catalog) = snapshot.kinds().filter(|_| !asked.declaring_only) else {
         next.awaited = declaring.into_iter().filter(is_new).collect();
         return next;
     };

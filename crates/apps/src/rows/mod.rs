@@ -45,7 +45,7 @@ use taffrail_object::ObjectKey;
 use taffrail_status::{ActiveRules, Observed};
 
 use crate::app::{App, AppList, Resource};
-use crate::apps::{Judge, errors, order};
+use crate::apps::{Judge, errors, of_objects, order};
 use crate::claims::{ClaimIndex, Claims};
 use crate::delivery::labels::{self, GroupSearch, LabelGroups};
 use crate::delivery::most_apps::ExcessApps;
@@ -485,6 +485,7 @@ impl RowUpdate<'_, '_> {
             let AppRef { delivery, namespace, .. } = &app.app;
             let of_home = freshness_of_home(home, *delivery, namespace, app.declaring.as_ref());
             let is_live = |one: Freshness, other: Freshness| one.is_live() && other.is_live();
+            let freshness = of_objects(freshness, of_home, app.unread.as_ref());
             let halves = [(app.freshness, freshness), (app.home_freshness, of_home)];
             if halves.into_iter().any(|(old, new)| old != new && !is_live(old, new)) {
                 self.rows.changed.note(row.number);

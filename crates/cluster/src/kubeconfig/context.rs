@@ -37,12 +37,16 @@ pub struct Context {
     pub(crate) namespace: String,
     /// Settings for kube's layers. Its `auth_info` never has an exec plugin: kube would run that on the calling thread,
     /// several times and without a limit.
-    pub(crate) config: Config,
+    ///
+    /// Shared by all copies of the context, of which each cluster has several.
+    pub(crate) config: Arc<Config>,
     pub(crate) exec: Option<ExecConfig>,
     pub(crate) memory: Memory,
     pub(crate) plugins: Plugins,
     /// The check of each address that is dialled; `None` where the user's own kubeconfig names the server.
     pub(crate) guard: Option<AddressGuard>,
+    /// True if lasting requests share the connection of the others; see [`Context::with_one_connection`].
+    pub(crate) is_one_connection: bool,
 }
 
 // The configuration contains credentials.
@@ -99,7 +103,7 @@ impl Context {
     pub fn is_same_server(&self, other: &Context) -> bool {
         let place = |context: &Context| {
             let Config { cluster_url, root_cert, accept_invalid_certs, tls_server_name, proxy_url, .. } =
-                context.config.clone();
+                (*context.config).clone();
             (cluster_url, root_cert, accept_invalid_certs, tls_server_name, proxy_url)
         };
         self.guard.is_some() == other.guard.is_some() && place(self) == place(other)
@@ -120,6 +124,19 @@ impl Context {
         Context { memory: memory.clone(), ..self }
     }
 
+    /// Has watches share the one connection of all other requests, if the server speaks HTTP/2, and keeps that
+    /// connection small: responses are not compressed, TLS sessions are not resumed, and HTTP/2 pings are a minute
+    /// apart. For clusters of which little is read and so many that connections are what they cost.
+    #[must_use]
+    pub fn with_one_connection(self) -> Context {
+        Context { is_one_connection: true, ..self }
+    }
+
+    /// Returns true if responses may be compressed.
+    pub(crate) fn compresses(&self) -> bool {
+        !self.config.disable_compression && !self.is_one_connection
+    }
+
     /// Replaces the registry of exec plugins, by default that of the process.
     #[must_use]
     pub fn with_plugins(self, plugins: &Plugins) -> Context {
@@ -131,7 +148,8 @@ impl Context {
     #[must_use]
     pub fn with_environment_proxies(mut self, proxies: &EnvironmentProxies) -> Context {
         if self.config.proxy_url.is_none() && self.guard.is_none() {
-            self.config.proxy_url = proxies.proxy_of(&self.config.cluster_url);
+            let proxy = proxies.proxy_of(&self.config.cluster_url);
+            Arc::make_mut(&mut self.config).proxy_url = proxy;
         }
         self
     }
@@ -377,7 +395,8 @@ pub(super) fn in_cluster(folder: &Path) -> Result<Context, KubeconfigError> {
     let namespace = if namespace.trim().is_empty() { "default" } else { namespace.trim() }.to_owned();
     config.default_namespace = namespace.clone();
     let (memory, plugins) = (Memory::process(), Plugins::process());
-    Ok(Context { name: IN_CLUSTER.to_owned(), namespace, config, exec: None, memory, plugins, guard: None })
+    let config = Arc::new(config);
+    Ok(Context { name: IN_CLUSTER.to_owned(), namespace, config, exec: None, memory, plugins, guard: None, is_one_connection: false })
 }
 
 #[cfg(test)]
@@ -389,11 +408,12 @@ mod tests {
         let context = |server: &str| Context {
             name: "a".to_owned(),
             namespace: "default".to_owned(),
-            config: Config::new(server.parse().unwrap()),
+            config: Arc::new(Config::new(server.parse().unwrap())),
             exec: None,
             memory: Memory::process(),
             plugins: Plugins::process(),
             guard: None,
+            is_one_connection: false,
         };
         let proxies = EnvironmentProxies {
             https: "http://u:p@proxy:3128".to_owned(),
@@ -402,7 +422,7 @@ mod tests {
         };
         let proxy = |server: &str| {
             let context = context(server).with_environment_proxies(&proxies);
-            context.config.proxy_url.map(|uri| uri.to_string())
+            context.config.proxy_url.as_ref().map(ToString::to_string)
         };
         assert_eq!(proxy("https://api.example:6443").as_deref(), Some("http://u:p@proxy:3128/"));
         assert_eq!(proxy("https://api.inside.example:6443"), None);

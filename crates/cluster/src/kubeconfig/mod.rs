@@ -287,7 +287,8 @@ impl Kubeconfig {
         let namespace = field("namespace")?.unwrap_or("default").to_owned();
         config.default_namespace = namespace.clone();
         let (memory, plugins) = (Memory::process(), Plugins::process());
-        Ok(Context { name: name.to_owned(), namespace, config, exec, memory, plugins, guard: None })
+        let config = Arc::new(config);
+        Ok(Context { name: name.to_owned(), namespace, config, exec, memory, plugins, guard: None, is_one_connection: false })
     }
 }
 

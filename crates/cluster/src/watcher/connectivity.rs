@@ -46,8 +46,9 @@ pub enum Connectivity {
     },
 }
 
-/// The interval at which the watcher checks if the machine was asleep, because timers stop in sleep.
-const SLEEP_CHECK_INTERVAL: Duration = Duration::from_secs(2);
+/// Number of times in [`WatchSettings::probe_after`](super::WatchSettings::probe_after) at which the watcher checks if
+/// the machine was asleep, because timers stop in sleep: by default each 2 s.
+const SLEEP_CHECKS: u32 = 5;
 
 /// Probes the server when no watch shows that it is alive, and reports changes of connectivity, until the receiver of
 /// events is gone.
@@ -76,7 +77,7 @@ pub(super) async fn keep(shared: Arc<Shared>) {
         let left = settings.probe_after.saturating_sub(silent);
         if !lost && !stale && !left.is_zero() {
             tokio::select! {
-                () = tokio::time::sleep(left.min(SLEEP_CHECK_INTERVAL)) => continue,
+                () = tokio::time::sleep(left.min(settings.probe_after / SLEEP_CHECKS)) => continue,
                 () = shared.doubted.notified() => {}
             }
         }

@@ -150,6 +150,8 @@ pub struct WatchSettings {
     pub credentials_timeout: Duration,
     /// Maximum length of one event of a watch in bytes; longer ones are skipped and reported as [`Change::Malformed`].
     pub longest_line: usize,
+    /// Notified of each event, so that one reader of many watchers need not wait for each of them.
+    pub news: Arc<tokio::sync::Notify>,
     /// The clock that measures how long the server was silent.
     pub clock: BootClock,
 }
@@ -168,7 +170,21 @@ impl Default for WatchSettings {
             forbidden_pause: Duration::from_secs(30),
             credentials_timeout: Duration::from_secs(30),
             longest_line: 8 << 20,
+            news: Arc::default(),
             clock: BootClock::default(),
+        }
+    }
+}
+
+impl WatchSettings {
+    /// Returns the settings for a cluster that is read lightly: a proof of life a minute, which the bookmarks of its
+    /// watches are, too, and seldom attempts at what it refuses.
+    pub fn light() -> WatchSettings {
+        WatchSettings {
+            concurrent_lists: 1,
+            probe_after: Duration::from_secs(60),
+            forbidden_pause: Duration::from_secs(300),
+            ..WatchSettings::default()
         }
     }
 }
@@ -196,7 +212,7 @@ struct Shared {
     settings: WatchSettings,
     connection: watch::Sender<Connection>,
     context: Mutex<Option<Context>>,
-    outbox: mpsc::Sender<Message>,
+    outbox: Outbox,
     lists: Semaphore,
     costs: Counters,
     /// Cost of the requests over connections that were replaced.
@@ -355,6 +371,24 @@ enum Message {
     Barrier(oneshot::Sender<()>),
 }
 
+/// The error when the receiver of events was dropped.
+struct ReaderGone;
+
+/// The way of messages to the reader.
+struct Outbox {
+    messages: mpsc::Sender<Message>,
+    news: Arc<tokio::sync::Notify>,
+}
+
+impl Outbox {
+    /// Sends a message once there is room for it; fails if the reader is gone.
+    async fn send(&self, message: Message) -> Result<(), ReaderGone> {
+        self.messages.send(message).await.map_err(|_| ReaderGone)?;
+        self.news.notify_one();
+        Ok(())
+    }
+}
+
 /// Follows scopes of one cluster; stops on drop.
 #[derive(Debug)]
 pub struct Watcher {
@@ -388,7 +422,7 @@ impl Watcher {
             lists: Semaphore::new(settings.concurrent_lists.max(1)),
             connection: watch::Sender::new(Connection { cluster, generation: 0 }),
             context: Mutex::new(context),
-            outbox,
+            outbox: Outbox { messages: outbox, news: settings.news.clone() },
             costs: Counters::default(),
             before: Mutex::default(),
             heard: AtomicU64::new(0),

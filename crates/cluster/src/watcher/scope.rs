@@ -19,7 +19,7 @@ use super::decode::{WireFormat, split, went_back};
 use super::skipping::Skipping;
 use super::stream::{Refusal, Stream, open};
 use super::unread::Unread;
-use super::{Batch, ListStrategy, Message, Scope, ScopeWatch, Shared, WatchEvent, WatchState};
+use super::{Batch, ListStrategy, Message, ReaderGone, Scope, ScopeWatch, Shared, WatchEvent, WatchState};
 use crate::costs::Purpose;
 use crate::error::{Phase, ReadError, Reason};
 use crate::memory::Held;
@@ -63,9 +63,6 @@ const MAX_EARLY_ENDS_WITH_CHANGES: u32 = 4;
 /// Time after which a new watch is regarded as caught up: a server sends the events since a version at once, but does
 /// not mark their end.
 const CATCH_UP_TIME: Duration = Duration::from_millis(500);
-
-/// The error when the receiver of events was dropped.
-pub(super) struct ReaderGone;
 
 /// The reason why a list or watch ended.
 enum Ended {
@@ -290,7 +287,7 @@ fn path(scope: &Scope, parameters: &[(&str, &str)]) -> String {
 
 impl<'a> ScopeTask<'a> {
     async fn send(&self, event: WatchEvent) -> Result<(), ReaderGone> {
-        self.shared.outbox.send(Message::Event(event)).await.map_err(|_| ReaderGone)
+        self.shared.outbox.send(Message::Event(event)).await
     }
 
     async fn tell(&mut self, state: WatchState) -> Result<(), ReaderGone> {
@@ -310,7 +307,7 @@ impl<'a> ScopeTask<'a> {
     /// Waits until the receiver of events has read everything sent.
     async fn read(&self) -> Result<(), ReaderGone> {
         let (answer, read) = oneshot::channel();
-        self.shared.outbox.send(Message::Barrier(answer)).await.map_err(|_| ReaderGone)?;
+        self.shared.outbox.send(Message::Barrier(answer)).await?;
         read.await.map_err(|_| ReaderGone)
     }
 

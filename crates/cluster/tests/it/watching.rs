@@ -522,6 +522,24 @@ async fn secrets_come_without_their_values() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watches_may_share_the_one_connection_of_all_requests() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = fleet.cluster("a").await.unwrap();
+    let context = current(&cluster.kubeconfig()).with_one_connection();
+    let mut reader = Reader::as_of(context, settings(ListStrategy::Auto)).await;
+    let ids: Vec<ScopeId> = [config_maps(), ApiResource::namespaces()]
+        .into_iter()
+        .map(|resource| reader.watcher.follow(Scope::all(resource)))
+        .collect();
+    let are_live = |known: &Known| ids.iter().all(|id| known.states.get(id) == Some(&WatchState::Live));
+    reader.until("live", are_live).await;
+    cluster.apply(namespace("new")).unwrap();
+    let is_new = |known: &Known| known.objects.keys().any(|(_, name)| name == "/new");
+    reader.until("told of the new one", is_new).await;
+    assert_eq!(reader.watcher.cluster().connections(), 1);
+}
+
 #[tokio::test]
 async fn many_watches_share_few_connections() {
     let fleet = Fleet::builder().start().await.unwrap();

@@ -56,6 +56,7 @@ fn observed(home: &str, health: Status) -> Half {
         unmarked: None,
         not_live: None,
         unobserved: Default::default(),
+        said: false,
     };
     let fingerprint = 100 + health as u64;
     Half { app: app(home), fingerprint, body: HalfBody::Observed(Box::new(body)) }

@@ -47,6 +47,7 @@ pub(crate) const APP_FIELDS: &[&str] = &[
     "upstreamsLeftOut",
     "checks",
     "unobserved",
+    "said",
 ];
 
 /// The parsed query parameters of a request.

@@ -117,6 +117,7 @@ pub(crate) fn observed(app: &AppId, health: Status, message: &str) -> Half {
         unmarked: None,
         not_live: None,
         unobserved: Default::default(),
+        said: false,
     };
     Half { app: app.clone(), fingerprint: fingerprint(&body), body: HalfBody::Observed(Box::new(body)) }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use taffrail_apps::{Delivery, Source, SyncState};
+use taffrail_apps::{Delivery, Source, SyncState, argo_health_status};
 use taffrail_status::Status;
 
 use super::{AppPlace, CountedSyncs, Samples, Selector, Telling, Told, ToldHealth};
@@ -72,16 +72,7 @@ pub(super) fn info(series: &Series) -> Told {
         ("delete", _) => Some(Status::Terminating),
         // Neither did Argo CD assess it, nor does the metric have the label.
         (_, "") => None,
-        (_, "Healthy") => Some(Status::Current),
-        (_, "Progressing" | "Suspended") => Some(Status::InProgress),
-        (_, "Degraded") => Some(Status::Failed),
-        (_, "Missing") => Some(Status::NotFound),
-        _ => Some(Status::Unknown),
-    };
-    // Argo CD keeps the last health of an app whose cluster it cannot reach, and then tells that it cannot compare it.
-    let status = match (status, series.label("sync_status")) {
-        (Some(Status::Current), "Unknown") => Some(Status::Unknown),
-        (status, _) => status,
+        _ => Some(argo_health_status(word, series.label("sync_status"))),
     };
     let words = match status {
         Some(Status::Unknown) if word == "Healthy" => {

@@ -277,6 +277,7 @@ fn observed(app: &AppName, facts: &[FreshFact<'_>]) -> (Option<ObservedHalf>, Un
         unmarked: None,
         not_live: not_live(*fresh),
         unobserved,
+        said: false,
     };
     (Some(half), Unobserved::default())
 }

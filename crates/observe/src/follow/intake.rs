@@ -1,6 +1,7 @@
 //! Applies the events of watched clusters to the fleet: connections, discoveries, watch events, polls.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -15,7 +16,7 @@ use super::holders::Holders;
 use super::plan::get;
 use super::{Connected, Event, FleetWatcher, FollowedScope, SecretFetch, bodies};
 use crate::error::Failure;
-use crate::look::{begun, catalog, take};
+use crate::look::{begun, take};
 
 /// Interval between attempts to connect to a cluster that does not answer.
 const RETRY: Duration = Duration::from_secs(3);
@@ -53,8 +54,16 @@ impl FleetWatcher {
                 }
                 // Who could not say it now is asked again later.
                 let Ok(discovery) = discovery else { return false };
-                self.fleet.snapshots[at].set_kinds(catalog(&discovery));
-                following.discovery = Some(discovery);
+                let kinds = following.take_discovery(discovery);
+                if self.fleet.snapshots[at].id().is_none() {
+                    self.fetch_identity(at);
+                }
+                let following = &mut self.clusters[at];
+                // Those of many clusters are discovered all the time, and seldom differ.
+                if following.is_light && self.fleet.snapshots[at].kinds() == Some(&kinds) {
+                    return false;
+                }
+                self.fleet.snapshots[at].set_kinds(kinds);
                 following.changed = true;
                 true
             }
@@ -125,7 +134,7 @@ impl FleetWatcher {
             Ok(connected) => connected,
             Err(failure) => {
                 // Where it is stays known, so that apps that others deliver there are found to be its own.
-                self.fleet.snapshots[at] = following.member.lost(failure);
+                self.fleet.snapshots[at] = following.lost(failure);
                 if following.member.context.is_ok() {
                     self.connect(at, RETRY);
                 }
@@ -134,6 +143,7 @@ impl FleetWatcher {
         };
         let mut snapshot = begun(&following.member.name, &cluster, Timestamp::now());
         snapshot.set_labels(following.member.labels.clone());
+        snapshot.set_light(following.is_light);
         if let Some(version) = version {
             snapshot.set_version(version);
         }
@@ -142,8 +152,7 @@ impl FleetWatcher {
         }
         match discovery {
             Ok(discovery) => {
-                snapshot.set_kinds(catalog(&discovery));
-                following.discovery = Some(discovery);
+                snapshot.set_kinds(following.take_discovery(discovery));
             }
             Err(error) => {
                 let Failure { reason, message } = Failure::new(error.reason(), &error, error.hint());
@@ -160,7 +169,9 @@ impl FleetWatcher {
         let following = &mut self.clusters[at];
         let context = following.member.context.as_deref().ok().cloned();
         following.held = Some(cluster.hold());
-        let mut settings = WatchSettings::default();
+        let mut settings =
+            if following.is_light { WatchSettings::light() } else { WatchSettings::default() };
+        settings.news = Arc::clone(&self.news);
         settings.lists = self.lists;
         settings.clock = self.clock.clone();
         let (feeds, inbox) = Watcher::start(cluster, context, settings);
@@ -235,6 +246,8 @@ impl FleetWatcher {
                         }
                         snapshot.set_freshness(Freshness::live(now));
                         following.is_asked = false;
+                        // What answers now may be another cluster.
+                        self.fetch_identity(at);
                     }
                     Connectivity::Lost { silent, reason, message } => {
                         let at = now.checked_sub(silent).ok();
@@ -424,6 +437,13 @@ impl FleetWatcher {
                 ScopeError { scope: scope.clone(), reason: reason.to_owned(), message: message.clone() };
             snapshot.report(error);
         }
+    }
+
+    /// Reads the identity of a cluster that is read lightly again: it is not watched there.
+    fn fetch_identity(&mut self, at: usize) {
+        let following = &self.clusters[at];
+        let reads = following.values.values().filter(|_| following.is_light).cloned();
+        reads.collect::<Vec<Read>>().into_iter().for_each(|read| self.fetch(at, read));
     }
 
     /// Reads the whole of an object whose kind is watched only as metadata. If it changes during the read, reads it

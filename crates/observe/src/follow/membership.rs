@@ -44,9 +44,14 @@ impl FleetWatcher {
         let number = self.numbers.next();
         let unusable = member.context.as_ref().err().cloned();
         let is_usable = unusable.is_none();
-        let snapshot = unusable.map_or_else(|| member.unread(), |failure| member.lost(failure));
-        let known = self.fleet.snapshots.iter().position(|known| known.name() == snapshot.name());
-        let following = FollowedCluster::new(number, member, Instant::now() + self.timeout);
+        let known = self.fleet.snapshots.iter().position(|known| known.name() == member.name);
+        let full = || self.clusters.iter().filter(|following| !following.is_light).count();
+        let is_light = known.map_or_else(
+            || self.light.takes(&member.name, full()),
+            |at| self.clusters.get(at).is_some_and(|following| following.is_light),
+        );
+        let following = FollowedCluster::new(number, member, is_light, Instant::now() + self.timeout);
+        let snapshot = unusable.map_or_else(|| following.unread(), |failure| following.lost(failure));
         let at = match known {
             Some(at) => {
                 self.clusters[at] = following;
@@ -76,8 +81,9 @@ impl FleetWatcher {
         let Some(feeds) = following.feeds.as_mut().filter(|_| before.is_same_server(context)) else {
             return false;
         };
-        feeds.renew((**context).clone());
-        following.member = member.clone();
+        let context = (**context).clone();
+        feeds.renew(if following.is_light { context.with_one_connection() } else { context });
+        following.set_own_member(member.clone());
         true
     }
 

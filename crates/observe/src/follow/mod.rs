@@ -3,11 +3,13 @@
 //! The plan of reads is that of [`mod@crate::look`]; each read becomes a scope that lists and then watches. Changes go
 //! into the same `Snapshot`s, so a view cannot tell a followed fleet from one that was read just now.
 
+mod arrivals;
 #[cfg(test)]
 mod asleep;
 mod bodies;
 mod holders;
 mod intake;
+mod light;
 mod membership;
 mod plan;
 mod poll;
@@ -27,9 +29,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
+use arrivals::Arrival;
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
+use light::CONNECTING_AT_ONCE;
+pub use light::LightReach;
 use membership::{MemberNumber, MemberNumbers, MemberPair};
 use plan::has_failed;
 use poll::PollFallback;
@@ -41,11 +45,12 @@ use taffrail_apps::{
     ScopeError, Snapshot,
 };
 use taffrail_cluster::{
-    BootClock, Cluster, Discovery, Held, ListStrategy, Moment, ReadError, ScopeId, WatchEvent, WatchEvents,
+    BootClock, Cluster, Discovery, Held, ListStrategy, Moment, ReadError, ScopeId, WatchEvents,
     WatchState, Watcher,
 };
 use taffrail_object::json::Parser;
 use taffrail_object::{GroupKind, ObjectKey};
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use turns::Pace;
 
@@ -71,10 +76,6 @@ const UNNOTICED: Duration = Duration::from_millis(400);
 /// Time without a further change after which [`FleetWatcher::soon`] returns.
 const TOGETHER: Duration = Duration::from_millis(5);
 
-/// Maximum time for which events of one cluster are applied before those of the next cluster are; the rest waits for
-/// the next turn.
-const TURN: Duration = Duration::from_millis(10);
-
 /// The connection to a cluster, its version and its kinds, sent by the task that connects.
 struct Connected {
     cluster: Cluster,
@@ -96,13 +97,6 @@ enum Event {
     Got(MemberNumber, Box<Read>, Outcome),
     /// A scope, and the outcome of polling its object, which cannot be watched.
     Polled(MemberNumber, ScopeId, Outcome),
-}
-
-/// An event, as the watcher receives it: a watch event of a cluster (`None` once its watches have ended), or another
-/// event.
-enum Arrival {
-    Delivery(usize, Option<WatchEvent>),
-    Event(Event),
 }
 
 type Events = FuturesUnordered<Pin<Box<dyn Future<Output = Event> + Send>>>;
@@ -200,6 +194,8 @@ struct SecretFetch {
 struct FollowedCluster {
     number: MemberNumber,
     member: Member,
+    /// True if only what declares apps is watched.
+    is_light: bool,
     feeds: Option<Watcher>,
     /// The watch events of the cluster; `None` if it is not connected.
     inbox: Option<WatchEvents>,
@@ -271,10 +267,11 @@ struct FollowedCluster {
 }
 
 impl FollowedCluster {
-    fn new(number: MemberNumber, member: Member, discovered: Instant) -> FollowedCluster {
-        FollowedCluster {
+    fn new(number: MemberNumber, member: Member, is_light: bool, discovered: Instant) -> FollowedCluster {
+        let mut following = FollowedCluster {
             number,
-            member,
+            member: member.clone(),
+            is_light,
             feeds: None,
             inbox: None,
             scopes: HashMap::new(),
@@ -309,7 +306,9 @@ impl FollowedCluster {
             again: PollFallback::default(),
             held: None,
             may_name_others: true,
-        }
+        };
+        following.set_own_member(member);
+        following
     }
 
     /// Marks live scopes as last known at `heard`, the time of the server's last answer; each becomes live again
@@ -418,6 +417,8 @@ pub struct WatchRequest {
     pub lists: ListStrategy,
     /// The clock by which ages are measured.
     pub clock: BootClock,
+    /// The choice of clusters of which only what declares apps is watched.
+    pub light: LightReach,
 }
 
 /// Watches several clusters, and keeps the fleet of their snapshots up to date.
@@ -436,6 +437,11 @@ pub struct FleetWatcher {
     lists: ListStrategy,
     /// The clock that measures the age of observations.
     clock: BootClock,
+    light: LightReach,
+    /// The permits to connect to clusters that are read lightly.
+    connecting: Arc<Semaphore>,
+    /// Notified of each watch event of any cluster.
+    news: Arc<Notify>,
     /// Comparisons of pairs of clusters with the same identity, finished or in progress.
     compared: HashMap<MemberPair, ComparedPair>,
     /// The cost of finding the objects that apps have in other clusters, and the pause after it.
@@ -459,20 +465,24 @@ pub struct FleetWatcher {
 impl FleetWatcher {
     /// Starts to watch the clusters of `request`; returns before any of them has answered.
     pub async fn start(request: WatchRequest) -> FleetWatcher {
-        let WatchRequest { members, timeout, request_timeout, asked, rules, lists, clock } = request;
+        let WatchRequest { members, timeout, request_timeout, asked, rules, lists, clock, light } = request;
         let FleetMembers { members, problems } = members;
         let asked = ReadQuery { follow: asked.declarations && members.len() > 1, ..asked };
         let now = Timestamp::now();
-        let snapshots = members.iter().map(Member::unread).collect();
         let labels = asked.app_labels.clone();
         let rows = Some(KeptRows::new(labels.clone()));
-        let fleet = FleetSnapshot { snapshots, now, rules, problems, labels, rows };
         let discovered = Instant::now() + timeout;
-        let mut numbers = MemberNumbers::default();
-        let clusters =
-            members.into_iter().map(|member| FollowedCluster::new(numbers.next(), member, discovered));
+        let (mut numbers, mut full) = (MemberNumbers::default(), 0);
+        let follow = |member: Member| {
+            let is_light = light.takes(&member.name, full);
+            full += usize::from(!is_light);
+            FollowedCluster::new(numbers.next(), member, is_light, discovered)
+        };
+        let clusters: Vec<FollowedCluster> = members.into_iter().map(follow).collect();
+        let snapshots = clusters.iter().map(FollowedCluster::unread).collect();
+        let fleet = FleetSnapshot { snapshots, now, rules, problems, labels, rows };
         let mut follow = FleetWatcher {
-            clusters: clusters.collect(),
+            clusters,
             numbers,
             fleet,
             turn: 0,
@@ -483,6 +493,9 @@ impl FleetWatcher {
             request_timeout,
             lists,
             clock,
+            light,
+            connecting: Arc::new(Semaphore::new(CONNECTING_AT_ONCE)),
+            news: Arc::default(),
             compared: HashMap::new(),
             pace: Pace::default(),
             is_partly_planned: false,
@@ -606,11 +619,7 @@ impl FleetWatcher {
             let Some(came) = self.come(left.min(pause)).await else { return has_come };
             has_come = true;
             let mut is_news = match came {
-                Arrival::Delivery(at, Some(delivery)) => self.deliver(at, delivery),
-                Arrival::Delivery(at, None) => {
-                    self.clusters[at].inbox = None;
-                    false
-                }
+                Arrival::Delivery(at, delivery) => self.deliver(at, delivery),
                 Arrival::Event(event) => {
                     let is_news = self.take(event);
                     self.has_moved |= is_news;
@@ -628,44 +637,6 @@ impl FleetWatcher {
                 return has_come;
             }
         }
-    }
-
-    /// Waits for the next event of any cluster; `None` if none comes within `at_most`.
-    async fn come(&mut self, at_most: Duration) -> Option<Arrival> {
-        let FleetWatcher { clusters, events, .. } = self;
-        let inboxes = clusters.iter_mut().enumerate().filter_map(|(at, it)| Some((at, it.inbox.as_mut()?)));
-        let mut deliveries: FuturesUnordered<_> =
-            inboxes.map(|(at, inbox)| async move { Arrival::Delivery(at, inbox.next().await) }).collect();
-        let next = async {
-            tokio::select! {
-                Some(came) = deliveries.next() => came,
-                Some(event) = events.next() => Arrival::Event(event),
-                // Where nothing can come, the time passes.
-                else => std::future::pending().await,
-            }
-        };
-        tokio::time::timeout(at_most, next).await.ok()
-    }
-
-    /// Applies events that have already arrived, of each cluster once in turn, for at most [`TURN`] each and until
-    /// `end`, so that no busy cluster delays others; returns true if the view may change.
-    fn turns(&mut self, end: std::time::Instant) -> bool {
-        let mut changed = false;
-        for _ in 0..self.clusters.len() {
-            let begun = std::time::Instant::now();
-            if begun >= end {
-                break;
-            }
-            let at = self.turn % self.clusters.len();
-            self.turn = at + 1;
-            let over = end.min(begun + TURN);
-            while std::time::Instant::now() < over {
-                let inbox = self.clusters[at].inbox.as_mut();
-                let Some(delivery) = inbox.and_then(WatchEvents::try_next) else { break };
-                changed |= self.deliver(at, delivery);
-            }
-        }
-        changed
     }
 
     /// Waits like [`FleetWatcher::next`], but returns soon after the first change, for callers that need each

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::num::NonZeroUsize;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -18,6 +19,7 @@ use taffrail_status::ActiveRules;
 use tokio::time::Instant;
 
 use super::holders::Holders;
+use super::light::LIGHT_REDISCOVERY;
 use super::membership::MemberNumber;
 use super::poll::once_more;
 use super::scopes::{KINDS_OF_KINDS, definitions, is_whole_kind, named, scope_of};
@@ -132,9 +134,15 @@ impl FleetWatcher {
         following.connecting = true;
         let context = following.member.context.clone();
         let (timeout, request_timeout) = (self.timeout, self.request_timeout);
+        let turn = following.is_light.then(|| Arc::clone(&self.connecting));
         let running = task::start(async move {
             tokio::time::sleep(after).await;
             let context = context?;
+            // The semaphore is never closed.
+            let _turn = match turn {
+                Some(turn) => turn.acquire_owned().await.ok(),
+                None => None,
+            };
             let deadline = Deadline::after(timeout).with_request_timeout(request_timeout);
             let cluster = Cluster::connect(&context, deadline).await;
             let cluster = cluster.map_err(|error| Failure::new(error.reason(), &error, error.hint()))?;
@@ -179,7 +187,7 @@ impl FleetWatcher {
         let is_behind = self
             .clusters
             .iter()
-            .any(|it| !it.was_settled && it.inbox.as_ref().is_some_and(|inbox| !inbox.is_empty()));
+            .any(|it| !it.was_settled && !it.is_light && it.inbox.as_ref().is_some_and(|inbox| !inbox.is_empty()));
         let mut room_for_new = if is_behind { 0 } else { BEGUN_AT_ONCE };
         let mut order = order.into_iter().peekable();
         while order.peek().is_some() {
@@ -189,7 +197,10 @@ impl FleetWatcher {
                 && let Some(at) = order.next()
             {
                 let following = &mut self.clusters[at];
-                let is_new = !following.was_settled && following.plans <= 1 && following.put_off < PATIENT;
+                let is_new = !following.is_light
+                    && !following.was_settled
+                    && following.plans <= 1
+                    && following.put_off < PATIENT;
                 let is_late = begun.elapsed() >= PLANNING || is_new && room_for_new == 0;
                 let is_put_off =
                     is_late && following.changed && following.feeds.is_some() && !following.is_pending();
@@ -364,7 +375,7 @@ impl FleetWatcher {
                 following.changed = true;
             }
         }
-        let lacks_kind = following.lacks_kind(snapshot);
+        let rediscovery = following.rediscovery(snapshot);
         let coming = &mut following.coming;
         if coming.is_wanted
             && coming.scopes.is_empty()
@@ -373,9 +384,10 @@ impl FleetWatcher {
             let scopes = KINDS_OF_KINDS.map(|kind| feeds.follow(definitions(kind)));
             coming.scopes = scopes.to_vec();
         }
-        let lacks_kind = lacks_kind || (coming.is_wanted && coming.is_blind);
+        let rediscovery = rediscovery.or((coming.is_wanted && coming.is_blind).then_some(REDISCOVER));
+        let is_late = rediscovery.is_some_and(|interval| now >= following.discovered + interval);
         let is_due = coming.is_wanted && !coming.under_way && coming.due.is_some_and(|due| now >= due);
-        if is_due || lacks_kind && now >= following.discovered + REDISCOVER {
+        if is_due || is_late {
             coming.due = None;
             coming.under_way = true;
             following.discovered = now;
@@ -409,7 +421,7 @@ impl FleetWatcher {
         let objects = own.iter().chain(&following.elsewhere).cloned().collect();
         let selections = following.selections.iter().cloned().collect();
         let dependents_in = following.dependents_in.keys().cloned().collect();
-        let asked = ReadQuery { objects, selections, dependents_in, ..self.asked.clone() };
+        let asked = ReadQuery { objects, selections, dependents_in, ..following.query(&self.asked) };
         let without_others = ReadQuery { objects: own, dependents_in: BTreeSet::new(), ..asked.clone() };
         self.end_unwanted_objects(at, &asked, now);
         self.end_unwanted_lists(at, &asked);
@@ -486,7 +498,9 @@ impl FleetWatcher {
             };
             let (read, asker) = admitted.unzip();
             // Of Secrets only what is asked for by name is read whole, and then not followed: feeds bring no values.
-            let value = read.as_ref().filter(|read| is_value(read)).and_then(named);
+            // The identity of a cluster that is read lightly takes no watch either.
+            let is_once = |read: &&Read| is_value(read) || following.is_light;
+            let value = read.as_ref().filter(is_once).and_then(named);
             if is_loose && value.is_some() && following.loose_fetches() >= LOOSE_AT_ONCE {
                 continue;
             }
@@ -554,11 +568,17 @@ impl FollowedCluster {
         Proposal { plan: next, rounds, own, is_elsewhere_too: wanted.into_inner() }
     }
 
-    /// Returns true if discovery must be repeated: it has not succeeded, or the kind of a watched scope is missing
-    /// in it.
-    fn lacks_kind(&self, snapshot: &Snapshot) -> bool {
-        let Some(kinds) = snapshot.kinds() else { return true };
-        self.scopes.values().any(|followed| !kinds.may_serve(&followed.kind))
+    /// Returns the interval at which discovery is repeated, because it has not succeeded, the kind of a watched scope is
+    /// missing in it, or the cluster is read lightly; `None` if it is not repeated.
+    fn rediscovery(&self, snapshot: &Snapshot) -> Option<Duration> {
+        match snapshot.kinds() {
+            None => Some(REDISCOVER),
+            Some(_) if self.is_light => Some(LIGHT_REDISCOVERY),
+            Some(kinds) => {
+                let is_missing = |followed: &FollowedScope| !kinds.may_serve(&followed.kind);
+                self.scopes.values().any(is_missing).then_some(REDISCOVER)
+            }
+        }
     }
 
     /// Returns true if all that is needed of the cluster was answered, also by a refusal, and nothing of it is broken,
@@ -569,7 +589,9 @@ impl FollowedCluster {
         };
         let is_heard = self.feeds.as_ref().is_some_and(|feeds| feeds.silence().is_none());
         let is_known = self.is_settled && !self.changed && !self.is_asked && self.stale.is_none();
-        let is_due = || self.lacks_kind(snapshot) && Instant::now() >= self.discovered + REDISCOVER;
+        let is_due = || {
+            self.rediscovery(snapshot).is_some_and(|interval| Instant::now() >= self.discovered + interval)
+        };
         is_heard && is_known && !self.coming.is_wanted && self.scopes.values().all(is_live) && !is_due()
     }
 

@@ -77,7 +77,7 @@ impl FleetWatcher {
         following.changed = true;
         snapshot.keep_declarations(&message);
         if following.charge(snapshot).is_err() {
-            *snapshot = following.member.lost(Failure { reason, message });
+            *snapshot = following.lost(Failure { reason, message });
             following.held = None;
         } else {
             let observed_at = Some(Timestamp::now());
@@ -174,6 +174,7 @@ pub(super) mod tests {
             rules: Arc::new(Shipped(RuleSet::shipped())),
             lists: ListStrategy::Auto,
             clock: clock.clone(),
+            light: crate::follow::LightReach::default(),
         };
         FleetWatcher::start(request).await
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::TURN;
+use super::arrivals::TURN;
 
 /// Maximum pause after planning the reads of a cluster, however long the planning took.
 const LONGEST: Duration = Duration::from_secs(5);

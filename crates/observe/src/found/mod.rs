@@ -232,8 +232,9 @@ impl FoundClusters {
         let is_alias = if due.contains(&true) { self.aliases(watcher) } else { Vec::new() };
         for (at, is_due) in due.into_iter().enumerate() {
             if let Some(snapshot) = watcher.snapshots().get(at).filter(|_| is_due) {
-                // A home with two names is one home.
+                // A home with two names is one home, and of one that is read lightly no Secrets are known.
                 let secrets = match is_alias.get(at) {
+                    _ if snapshot.is_light() => ClusterSecrets::default(),
                     Some(true) => ClusterSecrets::default(),
                     _ => cluster_secrets(snapshot, &self.trust, &self.tools),
                 };

@@ -12,7 +12,7 @@ use taffrail_apps::ReadQuery;
 use taffrail_apps::verbs::{Reconcile, Verb};
 use taffrail_cluster::{BootClock, ListStrategy};
 use taffrail_observe::operations::{VerbPlan, VerbSettings, plan_verb, random_id};
-use taffrail_observe::{ClusterSelection, FleetMembers, FleetWatcher, NO_EXTRA, WatchRequest, members};
+use taffrail_observe::{ClusterSelection, FleetMembers, FleetWatcher, LightReach, NO_EXTRA, WatchRequest, members};
 use taffrail_sim::{Cluster, Fault, Fleet, Trouble};
 use taffrail_testkit::objects::{kustomizations, namespace};
 
@@ -63,6 +63,7 @@ impl Watched {
             rules: Arc::new(Shipped::default()),
             lists: ListStrategy::Pages,
             clock: BootClock::default(),
+            light: LightReach::default(),
         };
         let mut follow = FleetWatcher::start(request).await;
         follow.settle(NO_EXTRA).await;

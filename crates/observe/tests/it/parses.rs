@@ -10,7 +10,7 @@ use taffrail_index::{ScopeState, Snapshot};
 use taffrail_object::ObjectKey;
 use taffrail_object::json::parses;
 use taffrail_observe::{
-    ClusterSelection, FleetMembers, FleetWatcher, Live, LiveSettings, LookRequest, NO_EXTRA, TimeLimits,
+    ClusterSelection, FleetMembers, FleetWatcher, LightReach, Live, LiveSettings, LookRequest, NO_EXTRA, TimeLimits,
     WatchRequest, members,
 };
 use taffrail_sim::Fleet;
@@ -134,6 +134,7 @@ async fn what_is_followed_is_parsed_once_in_lists_and_once_in_each_event() {
             rules: Arc::new(Shipped::default()),
             lists,
             clock: BootClock::default(),
+            light: LightReach::default(),
         };
         let mut follow = FleetWatcher::start(request).await;
         follow.settle(NO_EXTRA).await;

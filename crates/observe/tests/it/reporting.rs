@@ -14,7 +14,7 @@ use taffrail_api::report::{
 use taffrail_apps::{ClusterId, FreshnessState, ReadQuery};
 use taffrail_cluster::{BootClock, ListStrategy, Moment};
 use taffrail_observe::{
-    ClusterSelection, FleetMembers, FleetWatcher, Inquiry, LookRequest, NO_EXTRA, Reporter, TimeLimits,
+    ClusterSelection, FleetMembers, FleetWatcher, Inquiry, LightReach, LookRequest, NO_EXTRA, Reporter, TimeLimits,
     WatchRequest, look, members,
 };
 use taffrail_sim::{Cluster, Fleet, Trouble};
@@ -27,7 +27,7 @@ use crate::rules::Shipped;
 /// Maximum time of each wait; no test that succeeds needs so much, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn kustomization(name: &str, objects: &[&str]) -> Value {
+pub(super) fn kustomization(name: &str, objects: &[&str]) -> Value {
     let entries: Vec<Value> =
         objects.iter().map(|name| json!({"id": format!("shop_{name}_apps_Deployment"), "v": "v1"})).collect();
     json!({
@@ -40,7 +40,7 @@ fn kustomization(name: &str, objects: &[&str]) -> Value {
 }
 
 /// Returns an app that is declared in one cluster and whose Deployment is in the cluster `target`.
-fn application(target: &Cluster, sync: &str) -> Value {
+pub(super) fn application(target: &Cluster, sync: &str) -> Value {
     json!({
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
         "metadata": {"namespace": "argocd", "name": "far"},
@@ -58,9 +58,9 @@ fn marked(mut object: Value) -> Value {
 }
 
 /// Two clusters that are followed and reported, and the hub that takes the reports.
-struct Stage {
+pub(super) struct Stage {
     _fleet: Fleet,
-    clusters: [Cluster; 2],
+    pub(super) clusters: [Cluster; 2],
     kubeconfig: tempfile::NamedTempFile,
     clock: BootClock,
     begun: Moment,
@@ -83,6 +83,15 @@ impl Stage {
 
     /// Works like [`Stage::new`], and calls `prepare` with the clusters before it starts to report.
     async fn prepared(room: usize, prepare: impl FnOnce(&[Cluster; 2])) -> Stage {
+        Stage::reaching(room, LightReach::default(), prepare).await
+    }
+
+    /// Works like [`Stage::prepared`], and reads those clusters lightly that `light` chooses.
+    pub(super) async fn reaching(
+        room: usize,
+        light: LightReach,
+        prepare: impl FnOnce(&[Cluster; 2]),
+    ) -> Stage {
         let fleet = Fleet::builder().verbatim(true).controllers(false).start().await.unwrap();
         let clusters = [fleet.cluster("eu").await.unwrap(), fleet.cluster("us").await.unwrap()];
         let [eu, us] = &clusters;
@@ -109,6 +118,7 @@ impl Stage {
             rules: Arc::new(Shipped::default()),
             lists: ListStrategy::Auto,
             clock: clock.clone(),
+            light,
         };
         let (outbox, messages) = mpsc::channel(room);
         let (replies, inbox) = mpsc::channel(8);
@@ -144,7 +154,7 @@ impl Stage {
         receiver.await.unwrap()
     }
 
-    fn at(&self) -> Duration {
+    pub(super) fn at(&self) -> Duration {
         self.clock.now().since(self.begun)
     }
 
@@ -213,7 +223,7 @@ impl Stage {
 
     /// Processes messages until `holds` returns true; panics with `what` if it never does.
     #[track_caller]
-    fn until(&mut self, what: &'static str, holds: impl Fn(&Stage) -> bool) -> impl Future<Output = ()> {
+    pub(super) fn until(&mut self, what: &'static str, holds: impl Fn(&Stage) -> bool) -> impl Future<Output = ()> {
         let place = std::panic::Location::caller();
         async move {
             let begun = std::time::Instant::now();
@@ -225,7 +235,7 @@ impl Stage {
     }
 
     /// Returns the rows that a hub puts together of the reports, by home, target and name.
-    fn rows(&self) -> BTreeMap<String, AppRow> {
+    pub(super) fn rows(&self) -> BTreeMap<String, AppRow> {
         let mut rows = BTreeMap::new();
         for home in self.received.values() {
             for app in home.apps().filter(|app| app.home == *home.cluster()) {
@@ -279,7 +289,7 @@ impl Stage {
     }
 
     /// Returns what the hub received of the cluster with this name.
-    fn of(&self, name: &str) -> Option<&Received> {
+    pub(super) fn of(&self, name: &str) -> Option<&Received> {
         self.received.values().find(|received| received.facts().name == name)
     }
 }

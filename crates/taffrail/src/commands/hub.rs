@@ -18,7 +18,7 @@ use taffrail_apps::ClusterSecretTool;
 use taffrail_hub::http::{Access, Tls};
 use taffrail_hub::store::Token;
 use taffrail_metrics::MetricsConfig;
-use taffrail_observe::FleetMembers;
+use taffrail_observe::{FleetMembers, LightReach};
 
 use agents::{AgentsArguments, RevokeArguments};
 #[cfg(feature = "agent")]
@@ -72,6 +72,7 @@ Examples:
   taffrail hub serve --all-contexts              follow all clusters of the kubeconfig
   taffrail hub serve --listen 127.0.0.1:0        listen on any free port
   taffrail hub serve --clusters-from kubeconfig,argocd,flux,capi
+  taffrail hub serve --all-contexts --light='edge-*'   read some clusters lightly
   taffrail hub serve --metrics-from metrics.yaml read Prometheus, Thanos and Mimir too
   taffrail hub serve --data /srv/taffrail --retain 90d
   taffrail hub serve --listen 0.0.0.0:7655 \
@@ -146,6 +147,23 @@ pub(crate) struct OriginArguments {
     /// [default: of `ui` all, of `hub serve` kubeconfig]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_enum)]
     clusters_from: Option<Vec<ClusterOrigin>>,
+
+    /// Read these clusters lightly, without a value all: names, or patterns such as edge-*. Of such a cluster only the
+    /// objects that declare apps are followed, by one connection; an app has the health that Argo CD or a ResourceGroup
+    /// says it has, else it is Unknown. When an app is opened, its cluster is read in full
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "*"
+    )]
+    light: Vec<String>,
+
+    /// Read clusters lightly after so many that are followed in full
+    #[arg(long, value_name = "NUMBER", default_value_t = 200)]
+    full_limit: usize,
 }
 
 impl OriginArguments {
@@ -153,6 +171,11 @@ impl OriginArguments {
     pub(crate) fn tools(&self, usual: &[ClusterOrigin]) -> Vec<ClusterSecretTool> {
         let origins = self.clusters_from.as_deref().unwrap_or(usual);
         origins.iter().filter_map(|origin| origin.tool()).collect()
+    }
+
+    /// Returns the choice of the clusters that are read lightly.
+    pub(crate) fn light(&self) -> LightReach {
+        LightReach { chosen: self.light.clone(), full_limit: self.full_limit }
     }
 
     /// Returns true if the hub follows clusters at all.
@@ -271,7 +294,8 @@ async fn follow_and_serve(
     let keeping = store.map(|store| Keeping { store, retain: arguments.retain });
     let answering = Answering { socket, access, tls };
     let (metrics, events) = MetricsServers::new(metrics);
-    let reading = Reading { members, tools, metrics };
+    let light = arguments.origins.light();
+    let reading = Reading { members, tools, light, metrics };
     let hub = HubProcess::start(reading, source, !arguments.zero_ages, answering, keeping).await?;
     let host = match arguments.host.first().filter(|_| token.is_none()) {
         // The last one of a name has the port at which the hub listens.

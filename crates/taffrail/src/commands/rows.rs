@@ -160,12 +160,17 @@ impl ListRow for ClusterRow {
             let managed: Vec<String> = self.managed_as.iter().map(managed).collect();
             row.insert("MANAGED AS", Cell::new(managed.join("; ")));
         }
-        let Some(reading) = &self.reading else { return row };
+        let light = if self.light { "light" } else { "" };
+        let Some(reading) = &self.reading else {
+            row.extend(self.light.then(|| ("READ", Cell::new(light))));
+            return row;
+        };
+        let comma = if self.light { ", " } else { "" };
         let number = |number: Option<u64>, text: fn(u64) -> String| number.map(text).unwrap_or_default();
         let round_trip = reading.round_trip_micros as f64 / 1000.0;
         let digits = if round_trip < 10.0 { 1 } else { 0 };
         row.extend([
-            ("READ", Cell::new(format!("{}, {}", reading.lists, reading.protocol))),
+            ("READ", Cell::new(format!("{light}{comma}{}, {}", reading.lists, reading.protocol))),
             ("ROUND TRIP", Cell::new(format!("{round_trip:.digits$} ms"))),
             ("REQUESTS", Cell::new(number(reading.requests, |requests| requests.to_string()))),
             ("RECEIVED", Cell::new(number(reading.bytes, |bytes| format!("{} KB", bytes.div_ceil(1000))))),

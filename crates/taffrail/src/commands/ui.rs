@@ -64,6 +64,7 @@ async fn show(arguments: &UiArguments, console: &Console) -> Result<(), CommandE
     let hub = LoopbackHub::start(
         members,
         arguments.origins.tools(ClusterOrigin::value_variants()),
+        arguments.origins.light(),
         &source,
         socket,
     )

@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use taffrail_apps::{AppLabels, ReadQuery, Snapshot};
 use taffrail_cluster::{BootClock, ListStrategy};
 use taffrail_observe::{
-    ClusterConnector, ClusterSelection, DumpRequest, ExtraObjects, FleetMembers, FleetSnapshot, FleetWatcher,
+    ClusterConnector, ClusterSelection, DumpRequest, ExtraObjects, FleetMembers, FleetSnapshot, FleetWatcher, LightReach,
     LookRequest, Member, NO_EXTRA, TimeLimits, WatchRequest,
 };
 use taffrail_status::assess::Budgets;
@@ -197,6 +197,7 @@ pub(crate) fn watch_request(
         rules: Arc::new(rules),
         lists: ListStrategy::Auto,
         clock: BootClock::default(),
+        light: LightReach::default(),
     }
 }
 

@@ -31,6 +31,7 @@ mod hub;
 #[cfg(target_os = "linux")]
 mod hub_disk;
 mod hub_found;
+mod hub_light;
 mod hub_logs;
 mod hub_metrics;
 mod hub_operations;

@@ -92,11 +92,21 @@ export default function AppPage(props: { app: AppRef; isPage: boolean }) {
 function Known(props: { app: AppRef; row: AppRow; tab: string; choose: (tab: string) => void }) {
   // The question of a tab depends on the name alone, not on each change of the row.
   const ref = createMemo(() => props.app, undefined, { equals: (a, b) => refText(a) === refText(b) && a.home === b.home });
+  // Of an app whose objects the hub does not follow the row tells little: its cluster is looked at for the one who opens it.
+  const [looked] = createAnswer(
+    () => (props.row.unobserved?.includes("objects") ? { name: fullName(ref()), cluster: ref().cluster } : undefined),
+    async ({ name, cluster }, signal) => {
+      const data = await hub.detail({ view: "app", name, apps: { clusters: [cluster], namespace: null } }, signal);
+      return { row: data.items[0]?.detail.app };
+    },
+    { every: 5000 },
+  );
+  const row = () => (props.row.unobserved?.includes("objects") ? looked.data?.row : undefined) ?? props.row;
   return (
     <div class="drawer-body">
       <div class="lead">
-        <StatusMark health={props.row.health} effective={props.row.effective} freshness={props.row.freshness} suspended={props.row.suspended} />
-        <p>{sentenceOf(props.row)}</p>
+        <StatusMark health={row().health} effective={row().effective} freshness={row().freshness} suspended={row().suspended} said={row().said} />
+        <p>{sentenceOf(row())}</p>
       </div>
       <Acting app={ref()} row={props.row} />
       <Sections row={props.row} />

@@ -50,7 +50,7 @@ export default function InClusters(props: { app: AppRef; appKey: string }) {
                       {(row) => (
                         <li>
                           <a class="member member-wide" href={href(row)} aria-current={row.cluster === props.app.cluster ? "true" : undefined}>
-                            <StatusMark health={row.health} effective={row.effective} freshness={row.freshness} suspended={row.suspended} />
+                            <StatusMark health={row.health} effective={row.effective} freshness={row.freshness} suspended={row.suspended} said={row.said} />
                             <Name value={row.cluster} class="strong" />
                             <SyncMark state={row.sync.effective} />
                             <span class="muted member-since"><Age since={row.since} /></span>

@@ -11,6 +11,11 @@ export function sentenceOf(row: AppRow): string {
     const seen = row.freshness.observedAt ? ` for ${ago(row.freshness.observedAt)}` : "";
     return `Cluster ${plain(row.cluster)} is ${row.freshness.state}${seen}; the app was ${statusWord(row.health)} when it was last seen.`;
   }
+  // Nobody read the objects, so their number is not known either.
+  if (row.unobserved?.includes("objects")) {
+    if (row.said) return `Its controller says that it is ${spaced(statusWord(row.health))}${since}; its objects were not read.`;
+    if (row.health === "Unknown") return `Its objects in cluster ${plain(row.cluster)} are not observed.`;
+  }
   const bad = row.objects - row.counts.Current;
   if (row.health !== "Current") {
     const worst = row.worst ? `${row.worst.kind} ${plain(row.worst.name)}` : "The app";

@@ -104,7 +104,7 @@ function Row(props: { row: AppRow; href: string; hasLeft: boolean }) {
   const syncChanged = createChanged(() => rowId(row()), () => row().sync.effective);
   return (
     <>
-      <Cell column="status"><span classList={{ changed: statusChanged() }}><StatusMark health={row().health} effective={row().effective} freshness={row().freshness} suspended={row().suspended} hasLeft={props.hasLeft} /></span></Cell>
+      <Cell column="status"><span classList={{ changed: statusChanged() }}><StatusMark health={row().health} effective={row().effective} freshness={row().freshness} suspended={row().suspended} said={row().said} hasLeft={props.hasLeft} /></span></Cell>
       <NameCell row={row()} href={props.href} />
       <For each={shownColumns()}>
         {(name) => <Show when={COLUMNS[name]}>{(column) => <Cell column={name} class={`${column().isNumber ? "num" : ""} ${column().class ?? ""}`}><span class="cell-value" classList={{ changed: name === "sync" && syncChanged() }}>{column().cell(row())}</span></Cell>}</Show>}

@@ -124,7 +124,7 @@ function Members(props: { entry: AttentionEntry }) {
           {(row) => (
             <li>
               <a class="member" href={href(row)}>
-                <StatusMark health={row.health} effective={row.effective} freshness={row.freshness} suspended={row.suspended} />
+                <StatusMark health={row.health} effective={row.effective} freshness={row.freshness} suspended={row.suspended} said={row.said} />
                 <span class="strong"><Text value={row.name} /></span>
                 <span class="muted"><Text value={row.cluster} /></span>
                 <span class="muted member-since"><Age since={row.since} /></span>

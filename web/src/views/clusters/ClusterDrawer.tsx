@@ -45,6 +45,7 @@ export function ClusterDrawer(props: { name: string }) {
                   <h3>How it is read</h3>
                   <dl class="facts">
                     <Show when={row().source}>{(source) => <Fact name="Known by" value={source() === "agent" ? "its agent" : `metrics (${source()})`} />}</Show>
+                    <Show when={row().light}><Fact name="Reach" value="light: only what declares apps is read" /></Show>
                     <Fact name="Version" value={row().version} />
                     <Fact name="Identity" value={row().id} isMono />
                     <Show when={row().aliases?.length}><Fact name="Also called" value={row().aliases?.join(", ")} /></Show>

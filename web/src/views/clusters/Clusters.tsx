@@ -102,6 +102,7 @@ function Row(props: { row: ClusterRow; hasLeft: boolean }) {
       <Cell column="fresh"><FreshMark state={row().freshness.state} /></Cell>
       <Cell column="cluster">
         <a class="row-link" href={withQuery({ open: row().name })} tabIndex={-1}><Name value={row().name} class="strong" /></a>
+        <Show when={row().light}><span class="muted" title="The hub reads only what declares apps in this cluster"> light</span></Show>
       </Cell>
       <Cell column="status"><StatusMark health={row().health} effective={row().effective} freshness={row().freshness} hasLeft={props.hasLeft} /></Cell>
       <Cell column="message" class={row().problem || row().freshness.state !== "live" ? "" : "muted"}>

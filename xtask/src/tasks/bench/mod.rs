@@ -13,6 +13,7 @@ mod dump;
 mod faults;
 mod hub;
 mod kills;
+mod light;
 mod measure;
 mod objects;
 mod rules;
@@ -46,6 +47,7 @@ pub(crate) enum Bench {
     Soak(soak::Soak),
     Faults(faults::Faults),
     Kills(kills::Kills),
+    Light(light::Light),
     Ui(ui::Ui),
     Tui(tui::Tui),
 }
@@ -65,6 +67,7 @@ impl Bench {
             Bench::Soak(bench) => bench.run(),
             Bench::Faults(bench) => bench.run(),
             Bench::Kills(bench) => bench.run(),
+            Bench::Light(bench) => bench.run(),
             Bench::Ui(bench) => bench.run(),
             Bench::Tui(bench) => bench.run(),
         }

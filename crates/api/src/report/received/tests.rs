@@ -46,6 +46,7 @@ fn half(number: u8, health: Status, key: u64) -> Half {
         unmarked: None,
         not_live: None,
         unobserved: Default::default(),
+        said: false,
     };
     // Distinct for each app and status, and dependent on the key of the source.
     let mut hash = Random(key ^ (u64::from(number) << 8) ^ health as u64);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::report::{
-    AppId, AppTransition, Content, DeclaredHalf, HalfSide, HalfThen, LIVE, LOST, LostCluster, MAX_APPS,
+    AppId, AppTransition, Content, DeclaredHalf, HalfSide, HalfThen, LIGHT, LIVE, LOST, LostCluster, MAX_APPS,
     NotLive, ObservedHalf, Received, Report,
 };
 use crate::{AppName, ReadingView};
@@ -58,6 +58,7 @@ fn observed(health: Status, count: usize) -> ObservedHalf {
         unmarked: None,
         not_live: None,
         unobserved: Default::default(),
+        said: false,
     }
 }
 
@@ -217,6 +218,19 @@ fn stream_begins_with_facts_and_snapshot_and_goes_on_with_heartbeats_and_digests
         (DIGEST * 2, "digest"),
     ];
     assert_eq!(told, expected);
+    assert_eq!(world.state(), FreshnessState::Live);
+}
+
+#[test]
+fn signs_of_life_are_as_rare_as_the_window_of_the_cluster_allows() {
+    let mut world = World::new([(0, observed(Status::Current, 1))]);
+    world.set_facts(ClusterReport { live_window: Some(LIGHT), ..facts("eu") }, Vec::new());
+    world.run(DIGEST);
+    let start = world.now;
+    let told = world.run(LIGHT);
+    let told: Vec<(u64, &str)> =
+        told.iter().map(|(at, report)| ((*at - start).as_secs(), words(&report.content))).collect();
+    assert_eq!(told, [(40, "heartbeat"), (80, "digest"), (120, "heartbeat")]);
     assert_eq!(world.state(), FreshnessState::Live);
 }
 

@@ -103,6 +103,7 @@ pub(crate) fn pair(number: usize, revision: usize) -> PairRecord {
         unmarked: None,
         not_live: None,
         unobserved: Default::default(),
+        said: false,
     };
     let received = at(1_764_000_000_000_000 + number as i64);
     PairRecord {

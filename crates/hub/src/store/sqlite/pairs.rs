@@ -174,6 +174,7 @@ fn pair_record(row: &Columns, detail: Option<&str>, texts: &Texts) -> Result<Opt
                 unmarked: detail.unmarked.take(),
                 not_live: detail.observed_not_live.take(),
                 unobserved: Default::default(),
+                said: false,
             };
             let fingerprint = row.maybe(at(23))?.map(i64::cast_unsigned);
             Some(SavedHalf { body: Box::new(body), fingerprint, received: time(received)? })

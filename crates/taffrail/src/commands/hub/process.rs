@@ -14,7 +14,7 @@ use taffrail_hub::http::{Access, HubApi, Limits, Tls, serve};
 use taffrail_hub::store::sqlite::SqliteStore;
 use taffrail_hub::store::{Store, Token};
 use taffrail_hub::{Ask, FleetIndex, HubClock, HubTime, OBSERVER, Tells};
-use taffrail_observe::{FleetMembers, FleetWatcher, FoundClusters, Reporter, WatchRequest};
+use taffrail_observe::{FleetMembers, FleetWatcher, FoundClusters, LightReach, Reporter, WatchRequest};
 use taffrail_status::assess::Budgets;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -78,6 +78,8 @@ pub(super) struct Reading {
     pub(super) members: FleetMembers,
     /// The tools whose Secrets in these name further ones.
     pub(super) tools: Vec<ClusterSecretTool>,
+    /// The choice of those that are read lightly.
+    pub(super) light: LightReach,
     pub(super) metrics: MetricsServers,
 }
 
@@ -100,7 +102,7 @@ impl HubProcess {
         keeping: Option<Keeping>,
     ) -> Result<HubProcess, CommandError> {
         let Answering { socket, access, tls } = answering;
-        let Reading { members, tools, metrics } = reading;
+        let Reading { members, tools, light, metrics } = reading;
         let clock = BootClock::default();
         let names: HashSet<&str> = members.members.iter().map(|member| &*member.name).collect();
         // The observer tells of the clusters that it follows alone.
@@ -156,7 +158,7 @@ impl HubProcess {
         let api = Arc::new(api.with_operator(asker));
         let asked = ReadQuery { cluster_secrets: tools.clone(), ..ReadQuery::default() };
         metrics.start(&index, &clock, &mut parts);
-        let request = WatchRequest { clock, ..watch_request(members, source, asked, rules) };
+        let request = WatchRequest { clock, light, ..watch_request(members, source, asked, rules) };
         let (outbox, messages) = mpsc::channel(WAITING);
         let (replies, inbox) = mpsc::channel(WAITING);
         let reporter = Reporter::new(FleetWatcher::start(request).await, outbox, inbox)
@@ -268,17 +270,18 @@ pub(crate) struct LoopbackHub {
 
 impl LoopbackHub {
     /// Starts a hub of the clusters of `members`, and of those that `tools` reach by Secrets in them, with the options
-    /// of `source`, at a socket of this machine and with a new token.
+    /// of `source`, at a socket of this machine and with a new token; it reads those lightly that `light` chooses.
     pub(crate) async fn start(
         members: FleetMembers,
         tools: Vec<ClusterSecretTool>,
+        light: LightReach,
         source: &SourceArguments,
         socket: Socket,
     ) -> Result<LoopbackHub, CommandError> {
         let address = socket.address;
         let (access, token) = Access::loopback(address.port()).map_err(cannot_start)?;
         let answering = Answering { socket, access, tls: None };
-        let reading = Reading { members, tools, metrics: MetricsServers::none() };
+        let reading = Reading { members, tools, light, metrics: MetricsServers::none() };
         let process = HubProcess::start(reading, source, true, answering, None).await?;
         Ok(LoopbackHub { address, token, process })
     }

@@ -64,7 +64,7 @@ pub(crate) struct TuiArguments {
     /// Ask the hub (`taffrail hub serve`) at this URL instead of clusters: https://HOST:7655, or http://127.0.0.1:7655
     /// for one on this machine. The token may follow after #: http://127.0.0.1:7655#TOKEN
     #[arg(long, value_name = "URL", value_parser = HubUrl::parse, help_heading = "Clusters and dumps", conflicts_with_all = [
-        "context", "all_contexts", "kubeconfig", "request_timeout", "clusters_from",
+        "context", "all_contexts", "kubeconfig", "request_timeout", "clusters_from", "light", "full_limit",
     ])]
     hub: Option<Box<HubUrl>>,
 
@@ -110,7 +110,7 @@ async fn start(arguments: &TuiArguments) -> Result<LoopbackHub, CommandError> {
     let members = members(&source)?;
     let socket = Socket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
     let tools = arguments.origins.tools(ClusterOrigin::value_variants());
-    LoopbackHub::start(members, tools, &source, socket).await
+    LoopbackHub::start(members, tools, arguments.origins.light(), &source, socket).await
 }
 
 impl TuiArguments {

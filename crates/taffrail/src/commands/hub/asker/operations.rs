@@ -18,7 +18,7 @@ use taffrail_object::{ObjectKey, Projection};
 #[cfg(feature = "lua")]
 use taffrail_observe::operations::ActionSettings;
 use taffrail_observe::operations::{VerbPlan, VerbSettings, plan_verb};
-use taffrail_observe::{FleetMembers, FleetWatcher, Member, NO_EXTRA, WatchRequest};
+use taffrail_observe::{FleetMembers, FleetWatcher, LightReach, Member, NO_EXTRA, WatchRequest};
 use taffrail_status::{ClusterState as _, Presence};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
@@ -105,6 +105,7 @@ async fn plan_of_verb(
         rules: Arc::clone(&asker.rules),
         lists: ListStrategy::Auto,
         clock: BootClock::default(),
+        light: LightReach::default(),
     };
     let mut follow = FleetWatcher::start(request).await;
     follow.settle(&|snapshot, _| sources(&question, snapshot)).await;
