@@ -299,7 +299,8 @@ impl<'f, 'a> Judge<'f, 'a> {
             _ => app.message,
         };
         let message = not_well.map_or_else(|| Words::from(&*said), |speaker| speaker.message.clone());
-        let is_unobserved = |it: &Resource| unread.as_ref().is_some_and(|own| !own.is_said && own.health == *it);
+        let is_unobserved =
+            |it: &Resource| unread.as_ref().is_some_and(|own| !own.is_said && own.health == *it);
         let row = App {
             app: name,
             key: app.key,

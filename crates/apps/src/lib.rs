@@ -124,7 +124,7 @@ pub use problem::{
 pub use problems::{freshness_problem, health_problem, unconfirmed_problem};
 pub use questions::QuestionLog;
 pub use reading::{NotLiveScope, NotLiveState, ReadStats, ReadingCost, WatchStats};
-pub use reads::declaring::{declaring_kinds, declares_apps};
+pub use reads::declaring::{declares_apps, declaring_kinds};
 pub use reads::{
     Changes, Dependents, Elsewhere, Excess, LeftOut, NamedBy, NamedObject, Read, ReadMode, ReadPlan,
     ReadQuery, Rounds, Target, Turns, elsewhere, plan_reads, plan_watches, still_wanted, wanted_elsewhere,

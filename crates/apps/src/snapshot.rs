@@ -194,7 +194,16 @@ impl Snapshot {
     #[must_use]
     pub fn without_objects(&self, errors: impl IntoIterator<Item = ScopeError>) -> Snapshot {
         let ClusterFacts {
-            name, id, unverified, compared, servers, version, labels, freshness, is_light, ..
+            name,
+            id,
+            unverified,
+            compared,
+            servers,
+            version,
+            labels,
+            freshness,
+            is_light,
+            ..
         } = &self.facts;
         let rest = NotInSnapshot::Unobserved("the cluster was not read for this answer");
         let mut other = Snapshot::new(name.clone(), *freshness, rest);

@@ -41,10 +41,7 @@ pub(crate) fn unread_objects(fleet: &Fleet<'_>, app: &Declaration) -> Option<Unr
     let SaidHealth { status, message, since } = said;
     let own = Resource::unjudged(key.into(), status, message).because("Said");
     let chain = if status == Status::Current { Vec::new() } else { own.chain.clone() };
-    Some(UnreadObjects {
-        health: Resource { rule: Cow::Borrowed(rule), since, chain, ..own },
-        is_said: true,
-    })
+    Some(UnreadObjects { health: Resource { rule: Cow::Borrowed(rule), since, chain, ..own }, is_said: true })
 }
 
 /// Returns the object in which a controller says how the objects of an app are, the rule by which Taffrail takes that

@@ -60,7 +60,8 @@ fn declaring((group, version, kind): (&str, &str, &str), number: usize) -> Value
                 json!({"version": "v1", "kind": "ConfigMap", "namespace": "apps",
                     "name": format!("{name}-{number}"), "status": "Synced"})
             };
-            let source = json!({"repoURL": "https://git.example/fleet", "path": name, "targetRevision": "main"});
+            let source =
+                json!({"repoURL": "https://git.example/fleet", "path": name, "targetRevision": "main"});
             (
                 json!({"project": "default", "source": source,
                     "destination": {"server": "https://kubernetes.default.svc", "namespace": "apps"}}),

@@ -215,7 +215,8 @@ fn check(check: taffrail_apps::DeclaredCheck) -> wire::Check {
 
 fn observed(half: ObservedHalf) -> wire::Observed {
     // Agents read their own cluster in full.
-    let ObservedHalf { health, worst, counts, unconfirmed, unmarked, not_live, unobserved: _, said: _ } = half;
+    let ObservedHalf { health, worst, counts, unconfirmed, unmarked, not_live, unobserved: _, said: _ } =
+        half;
     let Counts { current, in_progress, failed, terminating, not_found, unknown } = counts;
     wire::Observed {
         health: status(health).into(),

@@ -8,7 +8,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{
     App, AppRef, Axis, ClusterId, DeclaredCheck, Freshness, FreshnessState, Problem, RelationType, Resource,
-    Source, Sync, SyncAttempt, Upstream, UpstreamProblem, Words, health_problem, unconfirmed_problem, unread_problem,
+    Source, Sync, SyncAttempt, Upstream, UpstreamProblem, Words, health_problem, unconfirmed_problem,
+    unread_problem,
 };
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;

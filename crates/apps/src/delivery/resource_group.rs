@@ -29,8 +29,7 @@ pub(super) fn objects(group: &Observed<'_>, home: usize, notes: &mut Notes) -> V
 /// Returns the worst health that the controller of ResourceGroups says the objects of a group have; `None` if that
 /// controller has not written the conditions that it alone writes, since nothing then keeps the statuses up to date.
 pub(crate) fn said_health(group: &Object<'_>) -> Option<SaidHealth> {
-    let (stalled, reconciling) =
-        (Condition::find(group, "Stalled")?, Condition::find(group, "Reconciling")?);
+    let (stalled, reconciling) = (Condition::find(group, "Stalled")?, Condition::find(group, "Reconciling")?);
     let number = |path: &[&str]| group.at(path).and_then(Value::as_i64);
     let (written, seen) = (number(&["metadata", "generation"]), number(&["status", "observedGeneration"]));
     let of_group = if stalled.is("True") {
@@ -58,7 +57,12 @@ pub(crate) fn said_health(group: &Object<'_>) -> Option<SaidHealth> {
         (status, own)
     });
     let worst = listed.min_by_key(|(status, _)| *status).map(|(status, [_, kind, namespace, name])| {
-        let key = ObjectKey::new("", kind.as_deref().unwrap_or(KIND), namespace.unwrap_or_default(), name.unwrap_or_default());
+        let key = ObjectKey::new(
+            "",
+            kind.as_deref().unwrap_or(KIND),
+            namespace.unwrap_or_default(),
+            name.unwrap_or_default(),
+        );
         let message = format!("the ResourceGroup says that {} {} is {}", key.kind, key.path(), status.word());
         SaidHealth { status, message, since: None }
     });

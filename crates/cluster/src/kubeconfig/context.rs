@@ -396,7 +396,16 @@ pub(super) fn in_cluster(folder: &Path) -> Result<Context, KubeconfigError> {
     config.default_namespace = namespace.clone();
     let (memory, plugins) = (Memory::process(), Plugins::process());
     let config = Arc::new(config);
-    Ok(Context { name: IN_CLUSTER.to_owned(), namespace, config, exec: None, memory, plugins, guard: None, is_one_connection: false })
+    Ok(Context {
+        name: IN_CLUSTER.to_owned(),
+        namespace,
+        config,
+        exec: None,
+        memory,
+        plugins,
+        guard: None,
+        is_one_connection: false,
+    })
 }
 
 #[cfg(test)]

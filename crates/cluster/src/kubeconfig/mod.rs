@@ -288,7 +288,16 @@ impl Kubeconfig {
         config.default_namespace = namespace.clone();
         let (memory, plugins) = (Memory::process(), Plugins::process());
         let config = Arc::new(config);
-        Ok(Context { name: name.to_owned(), namespace, config, exec, memory, plugins, guard: None, is_one_connection: false })
+        Ok(Context {
+            name: name.to_owned(),
+            namespace,
+            config,
+            exec,
+            memory,
+            plugins,
+            guard: None,
+            is_one_connection: false,
+        })
     }
 }
 

@@ -169,8 +169,7 @@ impl FleetWatcher {
         let following = &mut self.clusters[at];
         let context = following.member.context.as_deref().ok().cloned();
         following.held = Some(cluster.hold());
-        let mut settings =
-            if following.is_light { WatchSettings::light() } else { WatchSettings::default() };
+        let mut settings = if following.is_light { WatchSettings::light() } else { WatchSettings::default() };
         settings.news = Arc::clone(&self.news);
         settings.lists = self.lists;
         settings.clock = self.clock.clone();

@@ -45,8 +45,8 @@ use taffrail_apps::{
     ScopeError, Snapshot,
 };
 use taffrail_cluster::{
-    BootClock, Cluster, Discovery, Held, ListStrategy, Moment, ReadError, ScopeId, WatchEvents,
-    WatchState, Watcher,
+    BootClock, Cluster, Discovery, Held, ListStrategy, Moment, ReadError, ScopeId, WatchEvents, WatchState,
+    Watcher,
 };
 use taffrail_object::json::Parser;
 use taffrail_object::{GroupKind, ObjectKey};

@@ -184,10 +184,9 @@ impl FleetWatcher {
         let begun = std::time::Instant::now();
         let mut others_wait = false;
         self.is_partly_planned = false;
-        let is_behind = self
-            .clusters
-            .iter()
-            .any(|it| !it.was_settled && !it.is_light && it.inbox.as_ref().is_some_and(|inbox| !inbox.is_empty()));
+        let is_behind = self.clusters.iter().any(|it| {
+            !it.was_settled && !it.is_light && it.inbox.as_ref().is_some_and(|inbox| !inbox.is_empty())
+        });
         let mut room_for_new = if is_behind { 0 } else { BEGUN_AT_ONCE };
         let mut order = order.into_iter().peekable();
         while order.peek().is_some() {

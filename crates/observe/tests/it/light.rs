@@ -98,7 +98,9 @@ async fn resource_group_counts_where_its_controller_writes_it() {
     let package = "eu eu package";
     stage.until("it is known", |stage| stage.rows().contains_key(package)).await;
     assert_eq!(told(&stage.rows()[package]), (Status::Unknown, Status::Unknown, false, 0));
-    for (status, expected) in [("Current", Status::Current), ("Failed", Status::Failed), ("what", Status::Unknown)] {
+    for (status, expected) in
+        [("Current", Status::Current), ("Failed", Status::Failed), ("what", Status::Unknown)]
+    {
         eu.apply(resource_group(status, well.clone())).unwrap();
         let is_said = move |stage: &Stage| told(&stage.rows()[package]) == (expected, expected, true, 0);
         stage.until(status, is_said).await;

@@ -12,7 +12,9 @@ use taffrail_apps::ReadQuery;
 use taffrail_apps::verbs::{Reconcile, Verb};
 use taffrail_cluster::{BootClock, ListStrategy};
 use taffrail_observe::operations::{VerbPlan, VerbSettings, plan_verb, random_id};
-use taffrail_observe::{ClusterSelection, FleetMembers, FleetWatcher, LightReach, NO_EXTRA, WatchRequest, members};
+use taffrail_observe::{
+    ClusterSelection, FleetMembers, FleetWatcher, LightReach, NO_EXTRA, WatchRequest, members,
+};
 use taffrail_sim::{Cluster, Fault, Fleet, Trouble};
 use taffrail_testkit::objects::{kustomizations, namespace};
 

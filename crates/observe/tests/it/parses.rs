@@ -10,8 +10,8 @@ use taffrail_index::{ScopeState, Snapshot};
 use taffrail_object::ObjectKey;
 use taffrail_object::json::parses;
 use taffrail_observe::{
-    ClusterSelection, FleetMembers, FleetWatcher, LightReach, Live, LiveSettings, LookRequest, NO_EXTRA, TimeLimits,
-    WatchRequest, members,
+    ClusterSelection, FleetMembers, FleetWatcher, LightReach, Live, LiveSettings, LookRequest, NO_EXTRA,
+    TimeLimits, WatchRequest, members,
 };
 use taffrail_sim::Fleet;
 use taffrail_status::ClusterState as _;

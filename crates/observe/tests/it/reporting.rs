@@ -14,8 +14,8 @@ use taffrail_api::report::{
 use taffrail_apps::{ClusterId, FreshnessState, ReadQuery};
 use taffrail_cluster::{BootClock, ListStrategy, Moment};
 use taffrail_observe::{
-    ClusterSelection, FleetMembers, FleetWatcher, Inquiry, LightReach, LookRequest, NO_EXTRA, Reporter, TimeLimits,
-    WatchRequest, look, members,
+    ClusterSelection, FleetMembers, FleetWatcher, Inquiry, LightReach, LookRequest, NO_EXTRA, Reporter,
+    TimeLimits, WatchRequest, look, members,
 };
 use taffrail_sim::{Cluster, Fleet, Trouble};
 use taffrail_status::Status;
@@ -223,7 +223,11 @@ impl Stage {
 
     /// Processes messages until `holds` returns true; panics with `what` if it never does.
     #[track_caller]
-    pub(super) fn until(&mut self, what: &'static str, holds: impl Fn(&Stage) -> bool) -> impl Future<Output = ()> {
+    pub(super) fn until(
+        &mut self,
+        what: &'static str,
+        holds: impl Fn(&Stage) -> bool,
+    ) -> impl Future<Output = ()> {
         let place = std::panic::Location::caller();
         async move {
             let begun = std::time::Instant::now();

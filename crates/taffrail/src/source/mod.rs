@@ -21,8 +21,8 @@ use jiff::Timestamp;
 use taffrail_apps::{AppLabels, ReadQuery, Snapshot};
 use taffrail_cluster::{BootClock, ListStrategy};
 use taffrail_observe::{
-    ClusterConnector, ClusterSelection, DumpRequest, ExtraObjects, FleetMembers, FleetSnapshot, FleetWatcher, LightReach,
-    LookRequest, Member, NO_EXTRA, TimeLimits, WatchRequest,
+    ClusterConnector, ClusterSelection, DumpRequest, ExtraObjects, FleetMembers, FleetSnapshot, FleetWatcher,
+    LightReach, LookRequest, Member, NO_EXTRA, TimeLimits, WatchRequest,
 };
 use taffrail_status::assess::Budgets;
 

@@ -36,8 +36,7 @@ fn row(list: &Value, cluster: &str, name: &str) -> Value {
 
 #[test]
 fn an_app_of_a_light_cluster_has_what_its_controller_says_until_it_is_opened() {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let fleet = runtime.block_on(Fleet::builder().verbatim(true).controllers(false).start()).unwrap();
     let clusters = ["eu", "us"].map(|name| runtime.block_on(fleet.cluster(name)).unwrap());
     for cluster in &clusters {
@@ -45,13 +44,19 @@ fn an_app_of_a_light_cluster_has_what_its_controller_says_until_it_is_opened() {
         cluster.apply(applications()).unwrap();
         cluster.apply(namespace("shop")).unwrap();
         cluster
-            .seed([kustomization(2), application(), deployment("shop", "web-0", 2), deployment("shop", "web-1", 0)])
+            .seed([
+                kustomization(2),
+                application(),
+                deployment("shop", "web-0", 2),
+                deployment("shop", "web-1", 0),
+            ])
             .unwrap();
     }
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     std::fs::write(path("config"), Cluster::kubeconfig_of(&clusters)).unwrap();
-    let hub = Hub::serving(&path("config"), 2, "127.0.0.1:0", &["--full-limit", "1", "--data", &path("data")]);
+    let hub =
+        Hub::serving(&path("config"), 2, "127.0.0.1:0", &["--full-limit", "1", "--data", &path("data")]);
     std::fs::write(path("token"), hub.token()).unwrap();
     hub.wait_until_complete();
     let (url, token) = (hub.url(), path("token"));
@@ -61,8 +66,12 @@ fn an_app_of_a_light_cluster_has_what_its_controller_says_until_it_is_opened() {
     let of_command = taffrail(&asked(&["get", "apps", "-o", "json"]), "").json();
     for list in [hub.list("/api/v1/apps?limit=50"), of_command] {
         assert_eq!(list["items"].as_array().unwrap().len(), 4, "{list}");
-        let [full, web, till] = [("eu", "web"), ("us", "web"), ("us", "till")].map(|(at, name)| row(&list, at, name));
-        assert_eq!((&full["health"], &full["objects"], &full["said"]), (&json!("InProgress"), &json!(2), &Value::Null));
+        let [full, web, till] =
+            [("eu", "web"), ("us", "web"), ("us", "till")].map(|(at, name)| row(&list, at, name));
+        assert_eq!(
+            (&full["health"], &full["objects"], &full["said"]),
+            (&json!("InProgress"), &json!(2), &Value::Null)
+        );
         assert_eq!((&web["health"], &web["effective"]), (&json!("Unknown"), &json!("Unknown")), "{web}");
         assert_eq!((&web["unobserved"], &web["said"]), (&json!(["health", "objects"]), &Value::Null));
         assert_eq!((&till["health"], &till["said"]), (&json!("Current"), &json!(true)), "{till}");
@@ -84,7 +93,11 @@ fn an_app_of_a_light_cluster_has_what_its_controller_says_until_it_is_opened() {
     let opened = asked(&["app", "us/flux-kustomization/shop/web", "-o", "json"]);
     let answer = ask_until(&opened, |answer| answer.code == 0).json();
     let app = &answer["items"][0]["app"];
-    assert_eq!((&app["health"], &app["objects"], &app["said"]), (&json!("InProgress"), &json!(2), &Value::Null), "{answer}");
+    assert_eq!(
+        (&app["health"], &app["objects"], &app["said"]),
+        (&json!("InProgress"), &json!(2), &Value::Null),
+        "{answer}"
+    );
     // The list stays as it was.
     let web = row(&hub.list("/api/v1/apps?limit=50"), "us", "web");
     assert_eq!(web["health"], "Unknown");

@@ -104,10 +104,14 @@ impl Light {
         std::fs::create_dir(&fleet)?;
         let mut simulated = Vec::new();
         for process in 0..self.processes {
-            let share = self.clusters / self.processes + usize::from(process < self.clusters % self.processes);
+            let share =
+                self.clusters / self.processes + usize::from(process < self.clusters % self.processes);
             let arguments = [share, self.objects, kinds].map(|number| number.to_string());
             let mut command = Command::new(simulator);
-            command.args(arguments).arg(format!("sim-{process}")).arg(fleet.join(format!("sim-{process}.yaml")));
+            command
+                .args(arguments)
+                .arg(format!("sim-{process}"))
+                .arg(fleet.join(format!("sim-{process}.yaml")));
             let (running, ()) = Running::start(&mut command, |line| (line == "ready").then_some(()))?;
             simulated.push(running);
         }
@@ -120,7 +124,11 @@ impl Light {
             if apps["state"] == "complete" && apps["clusters"].as_u64() == u64::try_from(self.clusters).ok() {
                 break;
             }
-            ensure!(begun.elapsed() < limit, "not all clusters were read within {limit:?}: {}", apps["state"]);
+            ensure!(
+                begun.elapsed() < limit,
+                "not all clusters were read within {limit:?}: {}",
+                apps["state"]
+            );
             sleep(Duration::from_millis(500));
         }
         let (read, first) = (begun.elapsed().as_secs_f64(), Usage::of(pid)?);

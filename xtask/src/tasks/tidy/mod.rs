@@ -33,9 +33,10 @@ struct Border {
 
 const RUNTIMES: [&str; 7] = ["tokio", "kube", "kube-client", "hyper", "rustls", "axum", "sqlx"];
 
-const BORDERS: [Border; 14] = [
+const BORDERS: [Border; 15] = [
     Border { name: "taffrail-object", uses: &[], never: &RUNTIMES, pure: true },
     Border { name: "taffrail-status", uses: &["taffrail-object"], never: &RUNTIMES, pure: true },
+    Border { name: "taffrail-merge", uses: &["taffrail-object"], never: &RUNTIMES, pure: true },
     Border {
         name: "taffrail-rules",
         uses: &["taffrail-object", "taffrail-status"],

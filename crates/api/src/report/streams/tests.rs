@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::report::{
-    AppId, AppTransition, Content, DeclaredHalf, HalfSide, HalfThen, LIGHT, LIVE, LOST, LostCluster, MAX_APPS,
-    NotLive, ObservedHalf, Received, Report,
+    AppId, AppTransition, Content, DeclaredHalf, HalfSide, HalfThen, LIGHT, LIVE, LOST, LostCluster,
+    MAX_APPS, NotLive, ObservedHalf, Received, Report,
 };
 use crate::{AppName, ReadingView};
 use taffrail_apps::{Axis, Delivery, FreshnessState, Problem, ProblemSeverity, Sync, SyncState};
