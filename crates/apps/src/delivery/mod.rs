@@ -13,6 +13,7 @@ pub(crate) mod drift;
 pub(crate) mod fields;
 pub(crate) mod flux;
 mod flux_source;
+pub(crate) mod group_status;
 pub(crate) mod helm;
 pub(crate) mod helm_storage;
 pub(crate) mod kpt;
@@ -25,7 +26,7 @@ mod notes;
 mod parts;
 pub(crate) mod porch;
 pub(crate) mod release;
-mod resource_group;
+pub(crate) mod resource_group;
 mod syncs;
 mod writers;
 
