@@ -102,6 +102,9 @@ pub use cluster_facts::ClusterFacts;
 pub use delivery::argo::health_status as argo_health_status;
 pub use delivery::argo::installs::{Standing, argo_standing};
 pub use delivery::fields::differing_fields;
+pub use delivery::group_status::{
+    GroupStatusOwner, GroupStatusTooLarge, group_status, group_status_owner, has_group_status,
+};
 pub use delivery::{
     AppLabel, AppLabels, InvalidAppLabel, MAX_SYNCS, SyncAttempt, SyncResult, argo_delivers, argo_names,
     syncs,

@@ -3,8 +3,8 @@
 //! [`Kubeconfig`] lists the clusters, [`Cluster::connect`] opens the one connection to a cluster, [`Cluster::discover`]
 //! lists its kinds, and [`Cluster::list`] and [`Cluster::get`] read objects as JSON text, unchanged except that each
 //! gets its `apiVersion` and `kind`. [`Cluster::log`] reads the log of a container. [`Cluster::patch`] changes one
-//! object. Every call ends by a [`Deadline`], every failure has a [`Reason`], and every request is counted
-//! ([`Cluster::requests`]) and traced.
+//! object, and [`Cluster::write_group_status`] the one status that an agent may write. Every call ends by a
+//! [`Deadline`], every failure has a [`Reason`], and every request is counted ([`Cluster::requests`]) and traced.
 //!
 //! A cluster is read in two ways: `read` lists once. [`Watcher`] follows *scopes* (a kind, perhaps in one namespace or
 //! selected by labels or fields): each is a list that continues as a watch, in a task of its own, and passes text to one
@@ -22,6 +22,7 @@ mod discovery;
 mod error;
 mod exec_plugin;
 mod found;
+mod group_status;
 mod identity;
 mod kubeconfig;
 mod log;
@@ -47,6 +48,7 @@ pub use found::{
     AddressClass, AddressGuard, ArgoClusterSecret, MAX_SECRET_KUBECONFIG_BYTES, Resolution, SecretCluster,
     SecretClusterError,
 };
+pub use group_status::{AGENT_FIELD_MANAGER, GroupStatusWrite, resource_groups};
 pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
 pub use log::{LogRequest, LogStream};
 pub use memory::{Held, Memory};

@@ -13,7 +13,7 @@ use crate::error::{ReadError, Reason};
 use crate::read::{ESCAPED, Owner, is_secret, path_of};
 use crate::request::{Ask, JSON, refused};
 
-/// The field manager of all writes, as in `metadata.managedFields`.
+/// The field manager of all writes that users ask for, as in `metadata.managedFields`.
 pub const FIELD_MANAGER: &str = "taffrail";
 
 /// The first word of the operation of create requests, by which hints tell them from patches.
@@ -190,9 +190,9 @@ impl Cluster {
 
     /// Sends a write, and returns the object that the server answers.
     pub(crate) async fn send(&self, writing: Writing<'_>) -> Result<OwnedDocument, WriteError> {
-        let Writing { what, path, resource, method, content_type, body, dry_run } = writing;
+        let Writing { what, path, resource, method, content_type, body, manager, dry_run } = writing;
         let all = if dry_run { "&dryRun=All" } else { "" };
-        let path = format!("{path}?fieldManager={FIELD_MANAGER}&fieldValidation=Strict{all}");
+        let path = format!("{path}?fieldManager={manager}&fieldValidation=Strict{all}");
         let ask = Ask { what, path, accept: JSON };
         let body = Bytes::copy_from_slice(body);
         let mut attempt = 0;
@@ -233,6 +233,8 @@ pub(crate) struct Writing<'a> {
     method: Method,
     content_type: &'static str,
     body: &'a [u8],
+    /// The field manager.
+    manager: &'static str,
     dry_run: bool,
 }
 
@@ -251,8 +253,14 @@ impl<'a> Writing<'a> {
                 PatchType::Json => "application/json-patch+json",
             },
             body,
+            manager: FIELD_MANAGER,
             dry_run,
         }
+    }
+
+    /// Sets another field manager than [`FIELD_MANAGER`].
+    pub(crate) fn by(self, manager: &'static str) -> Writing<'a> {
+        Writing { manager, ..self }
     }
 
     pub(crate) fn create(request: &CreateRequest<'a>) -> Writing<'a> {
@@ -265,6 +273,7 @@ impl<'a> Writing<'a> {
             method: Method::POST,
             content_type: "application/json",
             body,
+            manager: FIELD_MANAGER,
             dry_run,
         }
     }

@@ -62,6 +62,12 @@ impl FleetSnapshot {
         Some(self.rows.as_ref()?.changed(&clusters, &rules, self.now, take))
     }
 
+    /// Passes the apps of all clusters to `take`. Returns `None` if the clusters are not watched.
+    pub(crate) fn kept_apps<T>(&self, take: impl FnOnce(&AppList) -> T) -> Option<T> {
+        let (clusters, rules) = (self.clusters(), self.rules.active());
+        Some(self.rows.as_ref()?.read(&clusters, &rules, self.now, take))
+    }
+
     /// Returns the objects in these namespaces that no app of `list` declares, judged as one app in each cluster;
     /// without `namespaces` see [`AppList::orphans`]. If a Current one carries the mark of a tool, its message says
     /// whose. The errors are those of `list`, and one for each namespace with objects that may belong to an app that

@@ -14,7 +14,8 @@
 //! * A dump answers the plan of reads as its cluster did, unread scopes included, so a dump and a live cluster give one
 //!   answer. `record` reads a cluster for its dump, page after page, `dump` reads the dump back, and `recording` has the
 //!   format of both.
-//! * `reporter` sends a hub [`Report`](taffrail_api::report::Report)s of the watched clusters.
+//! * `reporter` sends a hub [`Report`](taffrail_api::report::Report)s of the watched clusters, and writes the statuses that
+//!   an agent may write.
 //! * `found` finds clusters that Secrets of the watched ones name, and adds them to those that are watched.
 //! * [`logs`] reads and follows the logs of containers.
 //! * `sameness` finds out which contexts are one cluster; `timing` divides the time of a read among clusters.
@@ -59,6 +60,6 @@ pub use object_arg::ObjectArg;
 pub use objects::ObjectLook;
 pub use reading::protocol;
 pub use record::{RecordRequest, record};
-pub use reporter::{Inquiry, Reporter};
+pub use reporter::{GroupStatusEvent, Inquiry, Reporter};
 pub use rules::FleetRules;
 pub use timing::{TimeBudget, TimeLimits};

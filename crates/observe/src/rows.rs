@@ -68,6 +68,18 @@ impl KeptRows {
         take(rows.list(), &changed)
     }
 
+    /// Passes the apps of `clusters` to `take`. Those that may differ are still returned by the next
+    /// [`KeptRows::changed`].
+    pub(crate) fn read<T>(
+        &self,
+        clusters: &[&dyn Objects],
+        rules: &ActiveRules<'_>,
+        now: Timestamp,
+        take: impl FnOnce(&AppList) -> T,
+    ) -> T {
+        take(self.looked(clusters, rules, now).list())
+    }
+
     /// Computes the rows whose objects changed or whose time has come, and returns the rows of all apps.
     fn looked(
         &self,

@@ -11,8 +11,8 @@ use taffrail_status::Observed;
 use super::declared::{Declared, Declaring};
 use super::destination::Target;
 use super::notes::Notes;
-use super::resource_group::objects;
-use super::{Condition, Declaration, Destination, config_sync, is_blank, text};
+use super::resource_group::{objects, reconciling, status_of_tool};
+use super::{Declaration, Destination, config_sync, text};
 use crate::agreement::{Claimant, Mark};
 use crate::identity::{AppKey, Delivery};
 use crate::sync::{Sync, SyncState};
@@ -50,7 +50,7 @@ fn resource_group(home: usize, observed: &Observed<'_>, notes: &mut Notes) -> De
     let id = inventory_id(object);
     let is_own = |mark: &Mark| mark.is_bound_to(key.namespace) || is_generated(&id, key);
     let mark = Mark::of_inventory(&id).filter(is_own);
-    let reconciling = Condition::find(object, "Reconciling");
+    let reconciling = reconciling(object);
     Declaration {
         home,
         destination: Destination::Cluster(home),
@@ -59,7 +59,7 @@ fn resource_group(home: usize, observed: &Observed<'_>, notes: &mut Notes) -> De
         name: key.name.to_owned(),
         key: AppKey::of(Delivery::Kpt, key.namespace, key.name, Some(object)),
         declaring: Some(key.to_owned()),
-        // Without its controller a ResourceGroup never gets a status; its objects decide.
+        // Without its controller a ResourceGroup never gets a status, or one of Taffrail's agent; its objects decide.
         never_reconciled: false,
         objects: objects(observed, home, notes).into(),
         unreadable: None,
@@ -76,10 +76,10 @@ fn resource_group(home: usize, observed: &Observed<'_>, notes: &mut Notes) -> De
 
 /// Returns the sync state by the per-object status of a ResourceGroup, in which `actuation` says if an object was
 /// applied and `reconcile` if the change took effect: Syncing while that is of an older generation, else the first of
-/// Failed, Syncing (pending) and OutOfSync (skipped) that any object shows. Unknown without a status, or if it says
-/// nothing of an object.
+/// Failed, Syncing (pending) and OutOfSync (skipped) that any object shows. Unknown without a status, with one of
+/// Taffrail's agent, or if it says nothing of an object.
 fn sync(object: &Object<'_>) -> Sync {
-    let status = object.at(&["status"]).filter(|status| !is_blank(*status));
+    let status = status_of_tool(object);
     let statuses = || status.and_then(|status| status.get("resourceStatuses")?.items()).into_iter().flatten();
     let says = |wanted: &[&str]| {
         let is_wanted = |entry: Value<'_>| {

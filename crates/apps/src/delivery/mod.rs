@@ -13,6 +13,7 @@ pub(crate) mod drift;
 pub(crate) mod fields;
 pub(crate) mod flux;
 mod flux_source;
+pub(crate) mod group_status;
 pub(crate) mod helm;
 pub(crate) mod helm_storage;
 pub(crate) mod kpt;

@@ -1,4 +1,4 @@
-//! The objects that a `ResourceGroup` lists, an inventory that kpt and Config Sync write.
+//! The objects that a `ResourceGroup` lists, an inventory that kpt and Config Sync write, and whose words its status is.
 
 use std::collections::HashMap;
 
@@ -7,12 +7,16 @@ use taffrail_object::{Object, ObjectKey};
 use taffrail_status::{Observed, Status};
 
 use super::notes::Notes;
-use super::{Condition, declared_objects, entries, gather, text};
+use super::{Condition, declared_objects, entries, gather, is_blank, text};
 use crate::declaration::SaidHealth;
 use crate::names;
 
 pub(crate) const GROUP: &str = "kpt.dev";
 pub(crate) const KIND: &str = "ResourceGroup";
+
+/// The end of the message of each condition that Taffrail's agent writes into a ResourceGroup. Any other client that
+/// writes the condition writes a message of its own, so the mark goes with the words that it marks.
+pub(crate) const OBSERVED_BY_AGENT: &str = " (observed by the Taffrail agent)";
 
 /// Returns the objects that a ResourceGroup lists, and its subgroups, which are objects too. Malformed entries are left
 /// out, and those of objects are reported in `notes`.
@@ -29,7 +33,8 @@ pub(super) fn objects(group: &Observed<'_>, home: usize, notes: &mut Notes) -> V
 /// Returns the worst health that the controller of ResourceGroups says the objects of a group have; `None` if that
 /// controller has not written the conditions that it alone writes, since nothing then keeps the statuses up to date.
 pub(crate) fn said_health(group: &Object<'_>) -> Option<SaidHealth> {
-    let (stalled, reconciling) = (Condition::find(group, "Stalled")?, Condition::find(group, "Reconciling")?);
+    // What Taffrail's agent wrote repeats what it observed, and nobody keeps it up to date when the agent is gone.
+    let (stalled, reconciling) = (Condition::find(group, "Stalled")?, reconciling(group)?);
     let number = |path: &[&str]| group.at(path).and_then(Value::as_i64);
     let (written, seen) = (number(&["metadata", "generation"]), number(&["status", "observedGeneration"]));
     let of_group = if stalled.is("True") {
@@ -72,4 +77,23 @@ pub(crate) fn said_health(group: &Object<'_>) -> Option<SaidHealth> {
         since: None,
     };
     of_group.into_iter().chain(worst).min_by_key(|said| said.status).or_else(|| Some(well()))
+}
+
+/// Returns the condition `Reconciling` of a ResourceGroup; `None` if there is none, or if Taffrail's agent wrote it.
+pub(super) fn reconciling<'a>(group: &Object<'a>) -> Option<Condition<'a>> {
+    Condition::find(group, "Reconciling").filter(|condition| !is_of_agent(condition))
+}
+
+fn is_of_agent(condition: &Condition<'_>) -> bool {
+    condition.text("message").ends_with(OBSERVED_BY_AGENT)
+}
+
+/// Returns the status of a ResourceGroup if it has one that kpt or a controller wrote. The status that Taffrail's agent
+/// wrote repeats what Taffrail observed, so it is evidence of nothing; but once kpt tells what it did with the objects
+/// (`actuation`), that counts, even if conditions of the agent are left beside it.
+pub(crate) fn status_of_tool<'a>(group: &Object<'a>) -> Option<Value<'a>> {
+    let status = group.section("status").filter(|status| !is_blank(*status))?;
+    let mut entries = status.get("resourceStatuses").and_then(Value::items).into_iter().flatten();
+    let is_agents = Condition::find(group, "Reconciling").is_some_and(|condition| is_of_agent(&condition));
+    (!is_agents || entries.any(|entry| entry.get("actuation").is_some())).then_some(status)
 }

@@ -12,8 +12,7 @@ use super::cluster_context::{ClusterContext, found, is_well, number};
 use super::{Concerned, Finding, FindingCategory, Severity, count, is_green};
 use crate::app::App;
 use crate::claims::MOST_CLAIMANTS;
-use crate::delivery;
-
+use crate::delivery::{self, resource_group};
 use crate::identity::Delivery;
 use crate::scope::Scope;
 
@@ -278,10 +277,12 @@ fn groups(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         if !matches!(app.app.delivery, Delivery::ConfigSync | Delivery::Kpt) || !is_green(app) {
             continue;
         }
-        let key = ObjectKey::new("kpt.dev", "ResourceGroup", &*app.app.namespace, &*app.app.name);
+        let (group, kind) = (resource_group::GROUP, resource_group::KIND);
+        let key = ObjectKey::new(group, kind, &*app.app.namespace, &*app.app.name);
         let Some(group) = found(cluster.objects, &key) else { continue };
+        let status = resource_group::status_of_tool(&group.object);
         let statuses =
-            group.object.at(&["status", "resourceStatuses"]).and_then(Value::items).into_iter().flatten();
+            status.and_then(|status| status.get("resourceStatuses")?.items()).into_iter().flatten();
         let bad: Vec<(ObjectKey, String)> = statuses
             .filter_map(|entry| {
                 let text = |key| entry.get(key).and_then(Value::as_str).unwrap_or_default().into_owned();

@@ -30,6 +30,7 @@ mod filter;
 mod find;
 mod flux;
 mod golden;
+mod group_status;
 mod halves;
 mod helm;
 mod homes;

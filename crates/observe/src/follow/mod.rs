@@ -670,6 +670,12 @@ impl FleetWatcher {
         self.clusters.get(at).is_some_and(|following| following.is_settled)
     }
 
+    /// Does what [`FleetWatcher::is_settled`] does for the cluster of this name.
+    pub(crate) fn is_settled_in(&self, name: &str) -> bool {
+        let at = self.fleet.snapshots.iter().position(|snapshot| snapshot.name() == name);
+        at.is_some_and(|at| self.is_settled(at))
+    }
+
     /// Returns true if the cluster with index `at` can never be reached, because its context is invalid or there is
     /// no such cluster.
     pub fn is_lost(&self, at: usize) -> bool {

@@ -1,6 +1,6 @@
 //! Operations: changes that a user asks for, planned, shown and then written to clusters.
 //!
-//! This module is the only one that writes to clusters. A plan ([`plan_verb`], `plan_action`) sends nothing: it lists
+//! This module is the only one that writes what users ask for. A plan ([`plan_verb`], `plan_action`) sends nothing: it lists
 //! each write with its diff and warnings, and [`OperationPlan::digest`] identifies all of them. A run
 //! ([`VerbPlan::run`], `ActionPlan::run`) takes the digest of the plan that the user confirmed, so that what is written
 //! is what was shown, and reports its progress as [`OperationEvent`]s. If another client changes an object meanwhile,

@@ -6,6 +6,7 @@
 //! * `taffrail_api::report::ReportStreams` decides which message about which cluster is sent next, and when.
 //! * `telling` passes the differences between one state of the fleet and the next to the streams.
 //! * `inquiries` calls inquiries, which are functions that read the fleet, in the loop that watches the clusters.
+//! * `groups` decides which statuses of ResourceGroups an agent writes, if it may write any, and `group_write` writes one.
 //!
 //! With [`Reporter::finding`] the loop that watches the clusters also adds those that Secrets name, before it compares
 //! the fleet with its last state, and nowhere else.
@@ -13,6 +14,8 @@
 //! Two loops run at the same time: one watches the clusters, the other one sends. A slow hub delays only the second
 //! one: meanwhile newer states replace those that were not sent.
 
+mod group_write;
+mod groups;
 mod inquiries;
 mod telling;
 
@@ -20,6 +23,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+pub use groups::GroupStatusEvent;
+use groups::{ChangedGroups, GroupStatuses};
 use inquiries::Inquiries;
 pub use inquiries::Inquiry;
 use jiff::Timestamp;
@@ -42,6 +47,7 @@ pub struct Reporter {
     shared: Shared,
     inquiries: Inquiries,
     found: Option<FoundClusters>,
+    groups: Option<GroupStatuses>,
     messages: mpsc::Sender<SourceMessage>,
     replies: mpsc::Receiver<SourceReply>,
 }
@@ -91,7 +97,7 @@ impl Reporter {
         let begun = clock.now();
         let shared = Shared { streams: Arc::default(), news: Notify::new(), clock, begun, note: None };
         let (teller, inquiries) = (FleetTeller::default(), Inquiries::default());
-        Reporter { watcher, teller, shared, inquiries, found: None, messages, replies }
+        Reporter { watcher, teller, shared, inquiries, found: None, groups: None, messages, replies }
     }
 
     /// Sets the search for clusters that Secrets of the watched ones name, to watch and report them too.
@@ -125,15 +131,30 @@ impl Reporter {
     /// own. The hub keeps its rows of such a cluster until the cluster was read.
     #[must_use]
     pub fn knowing(self, identities: HashMap<String, ClusterId>) -> Reporter {
-        Reporter { teller: FleetTeller::knowing(identities), ..self }
+        let mut teller = FleetTeller::knowing(identities);
+        teller.groups = self.teller.groups;
+        Reporter { teller, ..self }
+    }
+
+    /// Writes the statuses of the ResourceGroups of kpt in the cluster of this name, where nobody else does; `tell` is
+    /// called when one is not written.
+    #[must_use]
+    pub fn writing_group_statuses(
+        self,
+        cluster: String,
+        tell: impl Fn(GroupStatusEvent) + Send + Sync + 'static,
+    ) -> Reporter {
+        let mut teller = self.teller;
+        teller.groups = Some(ChangedGroups::of(cluster.clone()));
+        Reporter { teller, groups: Some(GroupStatuses::new(cluster, tell)), ..self }
     }
 
     /// Reports until the receiver of messages or the sender of replies is gone.
     pub async fn run(self) {
-        let Reporter { mut watcher, mut teller, shared, mut inquiries, mut found, messages, mut replies } =
-            self;
+        let Reporter { mut watcher, mut teller, shared, mut inquiries, mut found, mut groups, .. } = self;
+        let (messages, mut replies) = (self.messages, self.replies);
         tokio::select! {
-            () = shared.follow(&mut watcher, &mut teller, &mut inquiries, &mut found) => {}
+            () = shared.follow(&mut watcher, &mut teller, &mut inquiries, &mut found, &mut groups) => {}
             () = shared.send(&messages, &mut replies) => {}
         }
     }
@@ -143,6 +164,14 @@ impl Reporter {
 async fn come(found: &mut Option<FoundClusters>) {
     match found {
         Some(found) => found.come().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for the end of a write of a status; never returns if none runs.
+async fn written(groups: &mut Option<GroupStatuses>) {
+    match groups {
+        Some(groups) => groups.come().await,
         None => std::future::pending().await,
     }
 }
@@ -165,6 +194,7 @@ impl Shared {
         teller: &mut FleetTeller,
         inquiries: &mut Inquiries,
         found: &mut Option<FoundClusters>,
+        groups: &mut Option<GroupStatuses>,
     ) {
         let mut looked: Option<Timestamp> = None;
         // The moment until which nothing is looked at again, so that looking takes at most half of the time.
@@ -191,6 +221,7 @@ impl Shared {
                         // What came meanwhile is looked at after the next rest.
                         () = inquiries.come() => false,
                         () = come(found) => false,
+                        () = written(groups) => false,
                     }
                 }
             };
@@ -205,6 +236,9 @@ impl Shared {
                 found.search(watcher);
             }
             inquiries.answer(watcher);
+            if let Some((groups, changed)) = groups.as_mut().zip(teller.groups.as_mut()) {
+                groups.go_on(watcher, changed, self.now());
+            }
             teller.hear(&heard, &mut self.streams());
             self.news.notify_one();
         }

@@ -15,6 +15,7 @@ use taffrail_apps::{
 use taffrail_object::json::Value;
 use taffrail_status::ClusterState as _;
 
+use super::groups::ChangedGroups;
 use crate::fleet::FleetSnapshot;
 use crate::found::MemberChanges;
 
@@ -54,6 +55,8 @@ pub(super) struct FleetTeller {
     earlier: HashMap<String, ClusterId>,
     /// The names of the watched clusters that Secrets of others name.
     found: HashSet<String>,
+    /// The packages of kpt whose rows may have changed, if somebody writes their statuses.
+    pub(super) groups: Option<ChangedGroups>,
 }
 
 /// A cluster, and the state of its reports.
@@ -120,6 +123,9 @@ impl FleetTeller {
         let changed = fleet.changed_apps(|list, changed| {
             let is_renamed = self.identify(&fleet.snapshots, streams);
             let is_all = changed.is_all || is_renamed || streams.needs_pass();
+            if let Some(groups) = &mut self.groups {
+                groups.note(list, changed, is_all);
+            }
             let begun = self.begin_streams(fleet, reading, is_comparing, streams, now);
             let touched = match is_all {
                 true => {

@@ -20,8 +20,8 @@ use taffrail_api::question::FleetProblem;
 use taffrail_apps::{ClusterId, ReadQuery};
 use taffrail_cluster::{BootClock, chain};
 use taffrail_observe::{
-    ClusterConnector, FleetMembers, FleetWatcher, Member, Reporter, TimeBudget, TimeLimits, WatchRequest,
-    environment_proxies,
+    ClusterConnector, FleetMembers, FleetWatcher, GroupStatusEvent, Member, Reporter, TimeBudget, TimeLimits,
+    WatchRequest, environment_proxies,
 };
 use taffrail_status::assess::Budgets;
 use tokio::net::TcpListener;
@@ -113,9 +113,14 @@ pub(crate) struct AgentArguments {
     proxy_ca_file: Option<PathBuf>,
 
     /// Run the operations that the hub asks for (reconcile, suspend, resume, actions), with the rights that the agent has
-    /// in the cluster. Without it the agent writes nothing but its own Secret
+    /// in the cluster. Without it the agent writes nothing but its own Secret and, if told to, statuses of ResourceGroups
     #[arg(long)]
     allow_actions: bool,
+
+    /// Write into the status of each ResourceGroup of kpt how its objects are, where nobody else writes that status: not if
+    /// another field manager owns any of it, nor where Config Sync's ResourceGroup controller runs
+    #[arg(long)]
+    write_resourcegroup_status: bool,
 
     /// Keep the changes of apps that the hub may not have heard of in this folder, too, so that an agent that is started
     /// anew still tells them: at most 16 MiB and 24 hours [default: in memory alone]
@@ -247,6 +252,14 @@ async fn follow_and_report(
     };
     let noting = Arc::clone(&spool);
     let reporter = reporter.noting(move |cluster, noted| noting.note(cluster, noted));
+    let reporter = match arguments.write_resourcegroup_status {
+        true => {
+            let console = console.clone();
+            reporter
+                .writing_group_statuses(agent.name().to_owned(), move |event| tell_group(&console, &event))
+        }
+        false => reporter,
+    };
     let (reported, state) = (reporter.reported(), agent.state());
     let metrics = move || agent_metrics(&reported.clusters(), &state.borrow(), &spool.counts());
     let serving = async move {
@@ -463,5 +476,32 @@ fn tell(console: &Console, event: &AgentEvent) {
             "Another agent reports this cluster; this one waits, and asks again in {} s.\n",
             pause.as_secs()
         )),
+    }
+}
+
+/// Prints to stderr why the agent does not write the status of a ResourceGroup.
+fn tell_group(console: &Console, event: &GroupStatusEvent) {
+    match event {
+        GroupStatusEvent::ControllerRuns => console.tell(phrase!(
+            "The agent writes no status of a ResourceGroup: Config Sync's controller does, in namespace \
+             resource-group-system. The agent looks again in 10 min.\n"
+        )),
+        GroupStatusEvent::Owned { group, manager, is_taken_over: false } => console.tell(phrase!(
+            "The agent does not write the status of ResourceGroup {}: '{}' does.\n",
+            printable(group),
+            printable(manager)
+        )),
+        GroupStatusEvent::Owned { group, manager, is_taken_over: true } => console.tell(phrase!(
+            "The agent no longer writes the status of ResourceGroup {}: '{}' has taken over.\n",
+            printable(group),
+            printable(manager)
+        )),
+        GroupStatusEvent::NotWritten { group, reason } => console.tell(phrase!(
+            "The agent did not write the status of ResourceGroup {}: {}\n",
+            printable(group),
+            printable(reason)
+        )),
+        GroupStatusEvent::More => console
+            .tell(phrase!("The statuses of more ResourceGroups are not written; no others are named.\n")),
     }
 }

@@ -10,6 +10,7 @@ use snapbox::str;
 use taffrail_object::yaml;
 use taffrail_sim::{Fault, Trouble};
 use taffrail_testkit::agents::{AgentProcess, AgentsHub};
+use taffrail_testkit::objects;
 
 use super::served::Served;
 use super::{Answer, command, hub_logs, logs, run, taffrail, verbs, watch};
@@ -210,6 +211,51 @@ fn operations_on_an_agents_cluster_run_through_it_if_it_allows_them() {
     assert_eq!(done.code, 0, "{}{}", done.stdout, done.stderr);
     assert_eq!(cluster.resource_version(), version + 1);
     cluster.heal_all();
+}
+
+#[test]
+fn statuses_of_resource_groups_are_written_if_the_agent_is_told_to_and_nobody_else_does() {
+    let group = |name: &str| {
+        let listed = [json!({"group": "apps", "kind": "Deployment", "namespace": "shop", "name": "web"})];
+        json!({"apiVersion": "kpt.dev/v1alpha1", "kind": "ResourceGroup",
+            "metadata": {"namespace": "shop", "name": name}, "spec": {"resources": listed}})
+    };
+    let served = Served::start_with_managers(&["eu"], |_, cluster| {
+        let kind =
+            objects::definition("kpt.dev", "v1alpha1", "ResourceGroup", objects::with_spec_and_status());
+        let system = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "uid-eu"}});
+        let web = objects::deployment("shop", "web", 2);
+        let namespace = objects::namespace("shop");
+        for object in [system, namespace, objects::with_status_subresource(kind), web, group("inventory")] {
+            cluster.apply(object).unwrap();
+        }
+        let mut taken = group("taken");
+        taken["status"] = json!({"observedGeneration": 1});
+        cluster.apply_by(taken, "kpt", "kpt").unwrap();
+    });
+    let cluster = &served.clusters[0];
+    let status =
+        || cluster.get("kpt.dev/v1alpha1", "ResourceGroup", "shop", "inventory").unwrap()["status"].clone();
+    let hub = Hub::start();
+    let token = hub.token("agent-token", &[]);
+    let mut agent = hub.agent(&served, "eu", "eu", &["--token-file", &token]);
+    agent.until("Connected");
+    let apps = ["get", "apps", "-o", "json"];
+    let before = hub.ask_until(&apps, |answer| answer.stdout.contains("inventory"));
+    assert_eq!(status(), Value::Null, "without the option nothing is written");
+    drop(agent);
+
+    let mut agent = hub.agent(&served, "eu", "eu", &["--write-resourcegroup-status"]);
+    let told = agent.until("The agent does not write");
+    assert_eq!(told, "The agent does not write the status of ResourceGroup shop/taken: 'kpt' does.");
+    let begun = Instant::now();
+    while status()["resourceStatuses"][0]["status"] != "Current" {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:#}", status());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    // Views show what they showed before: the agent's words are not those of kpt.
+    let items = |answer: &Answer| without_times(&answer.stdout)["items"].clone();
+    hub.ask_until(&apps, |answer| items(answer) == items(&before));
 }
 
 /// Returns JSON without what depends on when and how it was read.
@@ -449,6 +495,14 @@ Deployment taffrail-agent
     );
     let container = &documents[7]["spec"]["template"]["spec"]["containers"][0];
     assert_eq!(container["args"].as_array().unwrap().last().unwrap(), "--allow-actions");
+
+    let answer = print(&["--write-resourcegroup-status", "--image", "x"]);
+    let documents: Vec<Value> = yaml::read_all(&answer.stdout).unwrap();
+    let mut written = granted(&documents[2]);
+    written.retain(|granted| !read.contains(granted));
+    assert_eq!(written, [("resourcegroups/status".to_owned(), "get patch".to_owned(), None)]);
+    let container = &documents[7]["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["args"].as_array().unwrap().last().unwrap(), "--write-resourcegroup-status");
 
     let answer = print(&["--without-secrets"]);
     let documents: Vec<Value> = yaml::read_all(&answer.stdout).unwrap();

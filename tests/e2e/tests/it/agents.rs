@@ -1,10 +1,12 @@
 //! Agents with the rights of their manifest, on a real API server.
 
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use taffrail_testkit::agents::AgentsHub;
 use taffrail_testkit::kube::{ControlPlane, Options};
+use taffrail_testkit::objects;
 
 use crate::harness::{CLUSTER, built, unavailable};
 
@@ -198,4 +200,110 @@ fn an_agent_works_with_the_rights_of_its_manifest_and_has_no_others() {
         let is_held = bytes.windows(CANARY.len()).any(|window| window == CANARY.as_bytes());
         assert!(!is_held, "{}", path.display());
     }
+}
+
+/// The kind of kpt's inventories, with the status that others know, and two inventories of a ConfigMap that exists and one
+/// that does not.
+fn resource_groups() -> String {
+    let texts = |names: &[&str]| -> Value {
+        let text = |name: &&str| ((*name).to_owned(), json!({"type": "string"}));
+        Value::Object(names.iter().map(text).collect())
+    };
+    let list =
+        |properties: Value| json!({"type": "array", "items": {"type": "object", "properties": properties}});
+    let listed = texts(&["group", "kind", "namespace", "name"]);
+    let conditions = list(texts(&["type", "status", "reason", "message", "lastTransitionTime"]));
+    let mut entry =
+        texts(&["group", "kind", "namespace", "name", "status", "strategy", "actuation", "reconcile"]);
+    entry["conditions"] = conditions.clone();
+    let status = json!({
+        "observedGeneration": {"type": "integer"}, "conditions": conditions, "resourceStatuses": list(entry)});
+    let schema = json!({"type": "object", "properties": {
+        "spec": {"type": "object", "properties": {"resources": list(listed)}},
+        "status": {"type": "object", "properties": status}}});
+    let kind = objects::definition("kpt.dev", "v1alpha1", "ResourceGroup", schema);
+    let named = |name: &str| json!({"group": "", "kind": "ConfigMap", "namespace": "shop", "name": name});
+    let group = |name: &str| {
+        json!({"apiVersion": "kpt.dev/v1alpha1", "kind": "ResourceGroup",
+            "metadata": {"namespace": "shop", "name": name},
+            "spec": {"resources": [named("settings"), named("missing")]}})
+    };
+    let settings = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": "settings"}});
+    let objects = [objects::with_status_subresource(kind), objects::namespace("shop"), settings];
+    let groups = [group("inventory"), group("other")];
+    objects.into_iter().chain(groups).map(|object| format!("---\n{object}\n")).collect()
+}
+
+#[test]
+fn an_agent_writes_the_status_of_a_resource_group_until_another_client_does() {
+    if unavailable() {
+        return;
+    }
+    let name = format!("e2e-groups-{}", std::process::id());
+    let options = Options { name, bare: 1, nodes: 0, flux_crds: false, ..Options::default() };
+    let plane = ControlPlane::start(&options).unwrap_or_else(|error| panic!("{error:#}"));
+    let all = resource_groups();
+    let (kind, rest) = all.split_at(all.match_indices("---").nth(1).map_or(0, |(at, _)| at));
+    plane.apply(CLUSTER, kind).expect("the kind");
+    plane
+        .wait(CLUSTER, &["--for=condition=Established", "crd/resourcegroups.kpt.dev"])
+        .expect("it is served");
+    plane.apply(CLUSTER, rest).expect("objects");
+    let get = |name: &str| -> Value {
+        let get = ["get", "resourcegroup", name, "-n", "shop", "--show-managed-fields", "-o", "json"];
+        serde_json::from_str(&plane.kubectl(CLUSTER, &get).expect("the group")).expect("it is JSON")
+    };
+    let statuses = |group: &Value| -> Vec<String> {
+        let entries = group["status"]["resourceStatuses"].as_array().cloned().unwrap_or_default();
+        entries.iter().map(|entry| entry["status"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let until = |name: &str, expected: [&str; 2]| {
+        let begun = Instant::now();
+        loop {
+            let group = get(name);
+            if statuses(&group) == expected {
+                return group;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(90), "{group:#}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    };
+
+    let hub = AgentsHub::start(taffrail).unwrap_or_else(|error| panic!("{error:#}"));
+    let token = hub.token("agent-token", &[]).expect("a token");
+    apply_manifest(&plane, &hub, &["--token-file", &token]);
+    let patch_status = ["patch", "resourcegroups.kpt.dev", "--subresource=status", "-n", "shop"];
+    assert!(!may(&plane, &patch_status));
+    apply_manifest(&plane, &hub, &["--token-file", &token, "--write-resourcegroup-status"]);
+    assert!(may(&plane, &patch_status));
+    assert!(!may(&plane, &["patch", "resourcegroups.kpt.dev", "-n", "shop"]));
+    let account = account(&plane, &hub);
+    let options =
+        ["--identity-secret", "taffrail-agent", "--token-file", &token, "--write-resourcegroup-status"];
+    let mut agent = hub.agent(&account, CLUSTER, &options).expect("an agent");
+    let written = until("inventory", ["Current", "NotFound"]);
+    until("other", ["Current", "NotFound"]);
+    assert_eq!(written["status"]["observedGeneration"], written["metadata"]["generation"]);
+    assert_eq!(written["status"]["conditions"][1]["reason"], "FinishReconciling", "{written:#}");
+    let managers = written["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
+    let of_status: Vec<&Value> = managers.iter().filter(|entry| entry["subresource"] == "status").collect();
+    assert!(of_status.len() == 1 && of_status[0]["manager"] == "taffrail-agent", "{managers:#?}");
+
+    // kpt tells what it applied, and from then on the status is its own.
+    let entry = json!({"group": "", "kind": "ConfigMap", "namespace": "shop", "name": "settings", "status": "Unknown",
+        "strategy": "Apply", "actuation": "Succeeded", "reconcile": "Pending"});
+    let status = json!({"status": {"resourceStatuses": [entry]}}).to_string();
+    let patch = ["patch", "resourcegroup", "inventory", "-n", "shop", "--type=merge", "--field-manager=kpt"];
+    plane
+        .kubectl(CLUSTER, &[&patch[..], &["--subresource=status", "-p", &status]].concat())
+        .expect("its status");
+    let told = agent.until("The agent no longer writes").unwrap_or_else(|error| panic!("{error:#}"));
+    assert_eq!(
+        told,
+        "The agent no longer writes the status of ResourceGroup shop/inventory: 'kpt' has taken over."
+    );
+    let before = get("inventory");
+    plane.kubectl(CLUSTER, &["delete", "configmap", "settings", "-n", "shop"]).expect("it goes");
+    until("other", ["NotFound", "NotFound"]);
+    assert_eq!(get("inventory"), before);
 }

@@ -47,9 +47,10 @@ Examples:
   taffrail agent manifest --hub https://hub.example.com:7655 --without-secrets
 
 The rights name every kind that the cluster serves now: get, list and watch, and the logs of
-containers; besides them the agent may change one Secret, which keeps its key. Nothing is granted by
-*, which would include pods/exec and nodes/proxy. Run the command again after new kinds were installed;
-until then `taffrail trust` names them.
+containers; besides them the agent may change one Secret, which keeps its key, and more only with
+--allow-actions or --write-resourcegroup-status. Nothing is granted by *, which would include
+pods/exec and nodes/proxy. Run the command again after new kinds were installed; until then
+`taffrail trust` names them.
 
 Exit codes: 0 done; 2 wrong usage; 3 the cluster could not be read.")]
 pub(crate) struct ManifestArguments {
@@ -82,6 +83,11 @@ pub(crate) struct ManifestArguments {
     /// and the kinds that have actions, and to create Jobs and Workflows
     #[arg(long)]
     allow_actions: bool,
+
+    /// Let the agent write the statuses of kpt's ResourceGroups where nobody else does: grant it to get and patch that
+    /// subresource alone
+    #[arg(long)]
+    write_resourcegroup_status: bool,
 
     #[command(flatten)]
     pub(super) clusters: ClusterArguments,
@@ -190,6 +196,13 @@ impl Manifest<'_> {
         if *allow_actions {
             granted.extend(rules_of_operations(resources));
         }
+        if self.arguments.write_resourcegroup_status {
+            granted.push(json!({
+                "apiGroups": ["kpt.dev"],
+                "resources": ["resourcegroups/status"],
+                "verbs": ["get", "patch"],
+            }));
+        }
         let own = |kind: &str, api_version: &str| {
             json!({
                 "apiVersion": api_version,
@@ -256,6 +269,8 @@ impl Manifest<'_> {
             &token,
         ];
         arguments.extend(self.arguments.allow_actions.then_some("--allow-actions"));
+        let writes = self.arguments.write_resourcegroup_status;
+        arguments.extend(writes.then_some("--write-resourcegroup-status"));
         let container = json!({
             "name": "agent",
             "image": image,
