@@ -107,7 +107,7 @@ pub use delivery::{
 pub use find::{AppQuery, FindError, InvalidAppQuery, full_name};
 pub use fleet::{FleetMember, Renewals, Sameness, aliases, members, server_address};
 pub use freshness::{Freshness, FreshnessState};
-pub use hosting::{HostingObject, hosting};
+pub use hosting::{Hosting, HostingObject, MAX_HOSTING, hosting};
 pub use identity::{APP_ANNOTATION, AppKey, AppName, AppRef, ClusterId, Delivery, UnknownDelivery};
 pub use indexed::{IndexedCluster, index_settings};
 pub use kinds::{KindCatalog, ServedKind, needs_body};

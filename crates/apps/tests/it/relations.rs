@@ -1,8 +1,12 @@
 //! Relations between apps, and the app upstream that is named as the cause of one downstream.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use taffrail_api::{AppDetailList, ClusterList, RelationDirection, RelationRow};
-use taffrail_apps::{App, AppList, Axis, Objects, ProblemSeverity, RelationType, Snapshot, apps};
+use taffrail_apps::{
+    App, AppList, Axis, Hosting, MAX_HOSTING, Objects, ProblemSeverity, RelationType, Snapshot, apps, hosting,
+};
 use taffrail_status::{ActiveRules, Status};
 
 use super::dump::{NOW, holding};
@@ -273,15 +277,27 @@ fn app_that_declares_a_cluster_hosts_the_apps_in_it() {
             "status": {"conditions": [{"type": "Ready", "status": "True"}]},
         })
     };
-    let entries = ["flux-system_edge_cluster.x-k8s.io_Cluster", "flux-system_other_cluster.x-k8s.io_Cluster"];
+    let gke = json!({
+        "apiVersion": "container.cnrm.cloud.google.com/v1beta1", "kind": "ContainerCluster",
+        "metadata": {"namespace": "flux-system", "name": "gke"},
+        "status": {"endpoint": "10.0.0.7", "conditions": [{"type": "Ready", "status": "True"}]},
+    });
+    let entries = [
+        "flux-system_gke_container.cnrm.cloud.google.com_ContainerCluster",
+        "flux-system_elsewhere_cluster.x-k8s.io_Cluster",
+        "flux-system_other_cluster.x-k8s.io_Cluster",
+    ];
+    // The address of one is in its spec alone: anyone may write it there.
+    let claims = cluster("elsewhere", "10.0.0.9");
     let objects =
-        [source(), well("clusters", &entries), cluster("edge", "10.0.0.7"), cluster("other", "10.0.0.8")];
+        [source(), well("clusters", &entries), gke, claims, cluster("other", "10.0.0.8")];
     let hub = holding("hub", &objects);
     let mut edge = holding("edge", &[source(), well("shop", &[])]);
-    edge.add_server("https://10.0.0.7:6443");
+    edge.add_server("https://10.0.0.7");
     // This one was found by the Secret of a Cluster.
     let found = holding("hub/flux-system/other", &[source(), well("wiki", &[])]);
-    let elsewhere = holding("elsewhere", &[source(), well("docs", &[])]);
+    let mut elsewhere = holding("elsewhere", &[source(), well("docs", &[])]);
+    elsewhere.add_server("https://10.0.0.9:6443");
     let clusters = [&hub, &edge, &found, &elsewhere];
     let list = list(&clusters);
     let status = named(&list, "clusters").health;
@@ -349,16 +365,37 @@ fn cluster_shows_the_objects_that_stand_for_it() {
         let managed = row.managed_as.iter().map(|it| (&*it.object.kind, &*it.cluster, it.unproven));
         managed.collect::<Vec<_>>()
     };
-    let proved = ["Cluster", "ManagedCluster", "ClusterProfile"].map(|kind| (kind, "hub", false));
-    assert_eq!(managed("edge"), [&proved[..], &[("WorkloadCluster", "hub", true)]].concat());
+    // Only a status is the word of a controller.
+    let [first, others @ ..] = &managed("edge")[..] else { panic!() };
+    assert_eq!(*first, ("ClusterProfile", "hub", false));
+    assert_eq!(others, ["Cluster", "ManagedCluster", "WorkloadCluster"].map(|kind| (kind, "hub", true)));
     assert_eq!(managed("cloud"), [("ContainerCluster", "hub", false)]);
     assert_eq!(managed("hub"), []);
-    let failed = &rows.items.iter().find(|row| row.name == "edge").unwrap().managed_as[0];
+    let edge = rows.items.iter().find(|row| row.name == "edge").unwrap();
+    let failed = edge.managed_as.iter().find(|it| it.object.kind == "Cluster").unwrap();
     assert_ne!(failed.status, Status::Current);
     assert!(failed.message.contains("no machine"), "{failed:?}");
     // What they tell changes nothing else of the rows.
     rows.items.iter_mut().for_each(|row| row.managed_as.clear());
     assert_eq!(rows, before);
+}
+
+#[test]
+fn objects_of_one_namespace_displace_none_of_others_that_stand_for_a_cluster() {
+    let object = |namespace: &str, name: String| {
+        json!({
+            "apiVersion": "infra.nephio.org/v1alpha1", "kind": "WorkloadCluster",
+            "metadata": {"namespace": namespace, "name": name}, "spec": {"clusterName": "edge"},
+        })
+    };
+    let mut objects: Vec<Value> = (0..40).map(|number| object("a-tenant", format!("w-{number}"))).collect();
+    objects.push(object("fleet", "edge".to_owned()));
+    let hub = holding("hub", &objects);
+    let edge = holding("edge", &[source()]);
+    let Hosting { objects, left_out } = hosting(&[&hub, &edge]);
+    assert_eq!(objects.len(), MAX_HOSTING);
+    assert_eq!(objects.iter().filter(|it| it.object.namespace == "fleet").count(), 1);
+    assert_eq!(left_out, BTreeMap::from([("edge".to_owned(), 41 - MAX_HOSTING)]));
 }
 
 #[test]

@@ -153,11 +153,13 @@ impl ListRow for ClusterRow {
         row.extend(self.source.as_deref().map(|source| ("SOURCE", Cell::new(source))));
         if !self.managed_as.is_empty() {
             let managed = |it: &ManagedAs| {
-                let proof = if it.unproven { ", by its name alone" } else { "" };
+                let proof = if it.unproven { ", by its own word alone" } else { "" };
                 let ObjectKey { kind, .. } = &it.object;
                 format!("{kind} {} of {}: {}{proof}", it.object.path(), it.cluster, it.status.word())
             };
-            let managed: Vec<String> = self.managed_as.iter().map(managed).collect();
+            let left_out = Some(self.managed_as_left_out).filter(|left_out| *left_out > 0);
+            let more = left_out.map(|left_out| format!("and {left_out} more"));
+            let managed: Vec<String> = self.managed_as.iter().map(managed).chain(more).collect();
             row.insert("MANAGED AS", Cell::new(managed.join("; ")));
         }
         let Some(reading) = &self.reading else { return row };

@@ -261,6 +261,14 @@ kind: WorkloadCluster
 metadata: {namespace: fleet, name: edge}
 spec: {clusterName: edge}
 ";
+    // Whoever may write into one namespace can name any cluster.
+    let claim = |number: usize| {
+        format!(
+            "---\napiVersion: infra.nephio.org/v1alpha1\nkind: WorkloadCluster\n\
+             metadata: {{namespace: a-tenant, name: w-{number}}}\nspec: {{clusterName: edge}}\n"
+        )
+    };
+    let hub = format!("{hub}{}", (0..10).map(claim).collect::<String>());
     let edge = "\
 apiVersion: v1
 kind: ConfigMap
@@ -281,8 +289,10 @@ fn cluster_is_listed_with_the_objects_that_stand_for_it() {
         .map(|it| format!("{} {} {}", it["object"]["kind"], it["cluster"], it["unproven"]))
         .collect();
     assert!(managed_as.contains(&"\"WorkloadCluster\" \"hub\" true".to_owned()), "{managed_as:?}");
+    assert_eq!((managed_as.len(), &edge["managedAsLeftOut"]), (10, &2.into()));
     let wide = managed(&["-o", "wide"]).stdout;
     assert!(wide.lines().next().unwrap().contains("MANAGED AS"), "{wide}");
+    assert!(wide.contains("; and 2 more"), "{wide}");
     assert!(wide.contains("WorkloadCluster fleet/edge of hub: "), "{wide}");
-    assert!(wide.contains(", by its name alone"), "{wide}");
+    assert!(wide.contains(", by its own word alone"), "{wide}");
 }

@@ -107,7 +107,8 @@ impl ReportedClusters {
             if let Some(reported) = self.clusters.get(&row.name) {
                 // What other clusters tell of it, its source does not know.
                 let managed_as = std::mem::take(&mut row.managed_as);
-                *row = ClusterRow { managed_as, ..reported.clone() };
+                let managed_as_left_out = row.managed_as_left_out;
+                *row = ClusterRow { managed_as, managed_as_left_out, ..reported.clone() };
             }
         }
     }
