@@ -62,7 +62,7 @@ impl ClusterList {
 impl ClusterList {
     /// Adds the objects of other clusters that stand for each cluster, with their statuses by `rules`.
     pub fn set_managed(&mut self, clusters: &[&dyn Objects], rules: &ActiveRules<'_>, now: Timestamp) {
-        let Hosting { objects, left_out } = hosting(clusters);
+        let Hosting { objects, left_out } = hosting(clusters, rules.rules);
         for row in &mut self.items {
             let own = objects.iter().filter(|object| object.cluster == row.name);
             row.managed_as = own.filter_map(|object| managed_as(object, clusters, rules, now)).collect();
@@ -184,7 +184,7 @@ pub struct ManagedAs {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// True if the object only claims to stand for the cluster: by its name, or by an address in its spec, which its author
-    /// chose. Left out if its status has the address of the API server, or the cluster is read by the kubeconfig beside it.
+    /// chose. Left out if its status has the identity or address of the cluster, or that is read by the kubeconfig beside it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unproven: bool,
 }

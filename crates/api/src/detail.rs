@@ -64,7 +64,7 @@ impl AppDetailList {
         let forest = Forest::new(list, clusters, rules, now, shape);
         let inner = Inner::of(list);
         let parents = parents(asked, list);
-        let hosting = apps::hosting(clusters);
+        let hosting = apps::hosting(clusters, rules.rules);
         let mut carriers: HashMap<&AppRef, &App> = HashMap::new();
         if asked.iter().any(|app| app.delivered_by.is_some()) {
             carriers.extend(list.apps.iter().rev().map(|app| (&app.app, app)));

@@ -1,11 +1,9 @@
 //! The objects of management clusters that stand for other clusters.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 
-use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
-use taffrail_status::Observed;
+use taffrail_object::{GroupKind, ObjectKey, ObjectKeyRef};
+use taffrail_status::{ClusterNames, NamedCluster, Observed, Rules};
 
 use crate::declaration::Destination;
 use crate::delivery::destination::Target;
@@ -18,19 +16,6 @@ use crate::secret_clusters::CLUSTER_API_GROUP;
 /// others.
 pub const MAX_HOSTING: usize = 10;
 
-/// The maximum number of addresses of one object that are compared.
-const MAX_ADDRESSES: usize = 16;
-
-/// The kinds of objects that stand for a cluster (group, kind): of Cluster API, Open Cluster Management, the multicluster
-/// API of Kubernetes, Config Connector and Nephio.
-const KINDS: [(&str, &str); 5] = [
-    (CLUSTER_API_GROUP, "Cluster"),
-    ("cluster.open-cluster-management.io", "ManagedCluster"),
-    ("multicluster.x-k8s.io", "ClusterProfile"),
-    ("container.cnrm.cloud.google.com", "ContainerCluster"),
-    ("infra.nephio.org", "WorkloadCluster"),
-];
-
 /// An object of a management cluster that stands for a cluster of the fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostingObject {
@@ -40,7 +25,7 @@ pub struct HostingObject {
     pub object: ObjectKey,
     /// Name of the cluster for which it stands.
     pub cluster: String,
-    /// True if its status has the address of the cluster, or Taffrail takes the cluster from the kubeconfig Secret beside
+    /// True if its status has the identity or address of the cluster, or Taffrail takes the cluster from the kubeconfig Secret beside
     /// it. False if it only claims to stand for the cluster: by a name, or an address in its spec, which its author chose.
     pub is_proved: bool,
 }
@@ -67,21 +52,19 @@ struct Share {
 /// cluster and namespace that hold them.
 type SharePlace = (usize, bool, usize, String);
 
-/// Finds the objects of the known kinds that stand for clusters of the fleet: those with the address of a cluster, each
-/// `Cluster` of Cluster API from whose kubeconfig Secret a cluster was taken, and those named like a cluster.
+/// Finds the objects that stand for clusters of the fleet: of the kinds that do so by `rules`, those with the identity or
+/// address of a cluster, each `Cluster` of Cluster API from whose kubeconfig Secret a cluster was taken, and those named
+/// like a cluster.
 ///
 /// It is the word of the management cluster, which decides nothing about the other one.
-pub fn hosting(clusters: &[&dyn Objects]) -> Hosting {
+pub fn hosting(clusters: &[&dyn Objects], rules: &dyn Rules) -> Hosting {
     let fleet = Fleet::new(clusters);
-    let mut by_name: HashMap<&str, usize> = HashMap::new();
-    for place in 0..fleet.members.len() {
-        fleet.names(place).for_each(|name| drop(by_name.entry(name).or_insert(place)));
-    }
+    let (known, kinds) = (Known::of(&fleet), rules.cluster_kinds());
     let mut shares: BTreeMap<SharePlace, Share> = BTreeMap::new();
     for (home, member) in fleet.members.iter().enumerate() {
-        for (group, kind) in KINDS {
+        for GroupKind { group, kind } in &kinds {
             for observed in member.objects.of_kind(group, kind, None) {
-                let Some((cluster, is_proved)) = hosted(&fleet, &by_name, home, &observed) else { continue };
+                let Some((cluster, is_proved)) = known.hosted(&fleet, rules, home, &observed) else { continue };
                 let place = (cluster, !is_proved, home, observed.key.namespace.to_owned());
                 shares.entry(place).or_default().add(observed.key);
             }
@@ -137,91 +120,76 @@ impl Hosting {
     }
 }
 
-/// Returns the index of the cluster for which an object in the cluster `home` stands, and true if that is proved; `None`
-/// if it is not in the fleet, or is `home` itself. `by_name` has the index of each cluster by its names.
-///
-/// What a controller observed comes before what the author claims, so that a claim never hides a proof.
-fn hosted(
-    fleet: &Fleet<'_>,
-    by_name: &HashMap<&str, usize>,
-    home: usize,
-    observed: &Observed<'_>,
-) -> Option<(usize, bool)> {
-    let at = |address: String| match fleet.find(home, Target::Server(address, String::new())) {
-        Destination::Cluster(cluster) => Some(cluster),
-        Destination::OutOfReach(_) => None,
-    };
-    let [seen, claimed] = addresses(&observed.object);
-    let proved = || {
-        let by_address = seen.into_iter().find_map(at);
-        Some((by_address.or_else(|| of_secret(fleet, by_name, home, observed))?, true))
-    };
-    let named = || {
-        let name = match observed.key.kind {
-            "WorkloadCluster" => observed.object.text(&["spec", "clusterName"]),
-            _ => Cow::Borrowed(observed.key.name),
+/// The places of the clusters of a fleet by their names and identities.
+struct Known<'f> {
+    by_name: HashMap<&'f str, usize>,
+    /// `None` for an identity that several clusters report: it then tells none of them.
+    by_id: HashMap<&'f str, Option<usize>>,
+}
+
+impl<'f> Known<'f> {
+    fn of(fleet: &'f Fleet<'_>) -> Known<'f> {
+        let mut known = Known { by_name: HashMap::new(), by_id: HashMap::new() };
+        for (place, member) in fleet.members.iter().enumerate() {
+            for name in fleet.names(place) {
+                known.by_name.entry(name).or_insert(place);
+            }
+            if let Some(id) = member.objects.id() {
+                known.by_id.entry(&id.0).and_modify(|known| *known = None).or_insert(Some(place));
+            }
+        }
+        known
+    }
+
+    /// Returns the place of the first cluster that `names` mean, by identity, address or name.
+    fn find(&self, fleet: &Fleet<'_>, home: usize, names: &ClusterNames) -> Option<usize> {
+        let by_id = || names.ids.iter().find_map(|id| self.by_id.get(&**id).copied().flatten());
+        let at = |address: &String| match fleet.find(home, Target::Server(address.clone(), String::new())) {
+            Destination::Cluster(cluster) => Some(cluster),
+            Destination::OutOfReach(_) => None,
         };
-        let by_address = claimed.into_iter().find_map(at);
-        Some((by_address.or_else(|| by_name.get(&*name).copied())?, false))
-    };
-    proved().or_else(named).filter(|(cluster, _)| *cluster != home)
-}
-
-/// Returns the index of the cluster that was taken from the kubeconfig Secret of a `Cluster` of Cluster API, by its name;
-/// `None` for other objects, and if there is none.
-fn of_secret(
-    fleet: &Fleet<'_>,
-    by_name: &HashMap<&str, usize>,
-    home: usize,
-    observed: &Observed<'_>,
-) -> Option<usize> {
-    if observed.key.group != CLUSTER_API_GROUP {
-        return None;
+        let by_address = || names.addresses.iter().find_map(at);
+        let by_name = || names.names.iter().find_map(|name| self.by_name.get(&**name).copied());
+        by_id().or_else(by_address).or_else(by_name)
     }
-    let named = |home: &str| format!("{home}/{}/{}", observed.key.namespace, observed.key.name);
-    fleet.names(home).find_map(|home| by_name.get(&*named(home)).copied())
-}
 
-/// Returns the addresses of API servers that an object names as those of the cluster for which it stands: those that its
-/// controller observed, which are in its status, and those that its author wrote; at most [`MAX_ADDRESSES`] of each.
-fn addresses(object: &Object<'_>) -> [Vec<String>; 2] {
-    let text = |value: Option<Value<'_>>| {
-        value.and_then(Value::as_str).map(Cow::into_owned).filter(|text| !text.is_empty())
-    };
-    let items =
-        |path: &[&str]| object.at(path).and_then(Value::items).into_iter().flatten().take(MAX_ADDRESSES);
-    match object.kind() {
-        "Cluster" => {
-            let endpoint = object.at(&["spec", "controlPlaneEndpoint"]);
-            let host = text(endpoint.and_then(|endpoint| endpoint.get("host")));
-            let port = endpoint.and_then(|endpoint| endpoint.get("port")?.as_i64());
-            let address =
-                host.zip(port).map(|(host, port)| format!("https://{}:{port}", bracketed(&host)));
-            [Vec::new(), address.into_iter().collect()]
+    /// Returns the place of the cluster for which an object in the cluster `home` stands, and true if that is proved;
+    /// `None` if it is not in the fleet, or is `home` itself.
+    ///
+    /// What a controller observed comes before what the author claims, so that a claim never hides a proof.
+    fn hosted(
+        &self,
+        fleet: &Fleet<'_>,
+        rules: &dyn Rules,
+        home: usize,
+        observed: &Observed<'_>,
+    ) -> Option<(usize, bool)> {
+        let (seen, claimed) = named(fleet.objects(home), rules, observed)?;
+        let proved = || Some((self.find(fleet, home, &seen).or_else(|| self.of_secret(fleet, home, observed))?, true));
+        let named = || Some((self.find(fleet, home, &claimed)?, false));
+        proved().or_else(named).filter(|(cluster, _)| *cluster != home)
+    }
+
+    /// Returns the place of the cluster that was taken from the kubeconfig Secret of a `Cluster` of Cluster API, by its
+    /// name; `None` for other objects, and if there is none.
+    fn of_secret(&self, fleet: &Fleet<'_>, home: usize, observed: &Observed<'_>) -> Option<usize> {
+        if observed.key.group != CLUSTER_API_GROUP {
+            return None;
         }
-        "ManagedCluster" => {
-            let configs = items(&["spec", "managedClusterClientConfigs"]);
-            [Vec::new(), configs.filter_map(|config| text(config.get("url"))).collect()]
-        }
-        "ClusterProfile" => {
-            let providers =
-                items(&["status", "accessProviders"]).chain(items(&["status", "credentialProviders"]));
-            let server = |provider: Value<'_>| text(provider.at(&["cluster", "server"]));
-            [providers.take(MAX_ADDRESSES).filter_map(server).collect(), Vec::new()]
-        }
-        "ContainerCluster" => {
-            let endpoint = text(object.at(&["status", "endpoint"]));
-            let address = endpoint.map(|host| format!("https://{}", bracketed(&host)));
-            [address.into_iter().collect(), Vec::new()]
-        }
-        _ => [Vec::new(), Vec::new()],
+        let named = |home: &str| format!("{home}/{}/{}", observed.key.namespace, observed.key.name);
+        fleet.names(home).find_map(|home| self.by_name.get(&*named(home)).copied())
     }
 }
 
-/// Puts an IPv6 address in brackets, as in a URL.
-fn bracketed(host: &str) -> Cow<'_, str> {
-    match host.contains(':') && !host.starts_with('[') {
-        true => Cow::Owned(format!("[{host}]")),
-        false => Cow::Borrowed(host),
+/// Returns the names of the cluster for which an object stands: those that prove it, and those that claim it. A name for
+/// people proves nothing, wherever it stands, and a status proves nothing if the author of the object may write it, too.
+fn named(home: &dyn Objects, rules: &dyn Rules, observed: &Observed<'_>) -> Option<(ClusterNames, ClusterNames)> {
+    let NamedCluster { observed: mut seen, mut claimed } = rules.named_cluster(&observed.object)?;
+    let ObjectKeyRef { group, kind, .. } = observed.key;
+    claimed.names.append(&mut seen.names);
+    if home.has_status_subresource(group, observed.object.version(), kind) == Some(false) {
+        claimed.ids.append(&mut seen.ids);
+        claimed.addresses.append(&mut seen.addresses);
     }
+    Some((seen, claimed))
 }
