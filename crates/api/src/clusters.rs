@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::{Deserialize, Serialize};
 use taffrail_apps::text::moment;
 use taffrail_apps::{
-    AppList, FleetMember, Freshness, Hosting, HostingObject, NotLiveScope, NotLiveState, Objects, Problem, ReadStats,
-    declared_each, hosting, members,
+    AppList, FleetMember, Freshness, Hosting, HostingObject, Nodes, NotLiveScope, NotLiveState, Objects,
+    Problem, ReadStats, declared_each, hosting, members,
 };
 use taffrail_object::ObjectKey;
 use taffrail_status::rollup::Counts;
@@ -156,6 +156,13 @@ pub struct ClusterRow {
     pub errors: usize,
     /// The freshness of the cluster as a whole; single kinds or apps may be less fresh.
     pub freshness: Freshness,
+    /// The nodes of the cluster when it was last observed; left out if they are not known. They change nothing else of the
+    /// row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<Nodes>,
+    /// The reason why the nodes are not known; left out if they are, or if the source does not tell of nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes_unobserved: Option<String>,
     /// The objects of other clusters that stand for this one, such as a `Cluster` of Cluster API: at most 10, those that are
     /// proved first, and else by turns of their namespaces. Left out if none was read. What they tell changes nothing else of
     /// the row.
@@ -364,6 +371,8 @@ impl ClusterRow {
             counts,
             errors,
             freshness,
+            nodes: cluster.nodes.clone(),
+            nodes_unobserved: cluster.nodes_unobserved.clone(),
             managed_as: Vec::new(),
             managed_as_left_out: 0,
             reading: cluster.reading.clone(),

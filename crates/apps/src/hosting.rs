@@ -25,8 +25,9 @@ pub struct HostingObject {
     pub object: ObjectKey,
     /// Name of the cluster for which it stands.
     pub cluster: String,
-    /// True if its status has the identity or address of the cluster, or Taffrail takes the cluster from the kubeconfig Secret beside
-    /// it. False if it only claims to stand for the cluster: by a name, or an address in its spec, which its author chose.
+    /// True if its status has the identity or address of the cluster, or Taffrail takes the cluster from the kubeconfig
+    /// Secret beside it. False if it only claims to stand for the cluster: by a name, or an address in its spec, which its
+    /// author chose.
     pub is_proved: bool,
 }
 
@@ -40,17 +41,84 @@ pub struct Hosting {
     pub left_out: BTreeMap<String, usize>,
 }
 
-/// The objects in one namespace of a management cluster that stand for one cluster: the first [`MAX_HOSTING`], and the
-/// number of all.
-#[derive(Default)]
-struct Share {
-    kept: Vec<ObjectKey>,
-    count: usize,
-}
+/// Objects that stand for clusters, collected by cluster, from which each cluster lists at most [`MAX_HOSTING`].
+#[derive(Debug)]
+pub struct HostingShares<T>(BTreeMap<SharePlace, Share<T>>);
 
 /// The place of a [`Share`]: the cluster for which the objects stand, true if they are not proved, and the management
 /// cluster and namespace that hold them.
 type SharePlace = (usize, bool, usize, String);
+
+/// The objects in one namespace of a management cluster that stand for one cluster: the first [`MAX_HOSTING`], and the
+/// number of all.
+#[derive(Debug)]
+struct Share<T> {
+    kept: Vec<T>,
+    count: usize,
+}
+
+/// The objects that stand for one cluster.
+#[derive(Debug)]
+pub struct HostedCluster<T> {
+    /// The number of the cluster.
+    pub cluster: usize,
+    /// The objects, at most [`MAX_HOSTING`], each with the number of its management cluster, and true if it is proved.
+    pub objects: Vec<(bool, usize, T)>,
+    /// Number of further objects.
+    pub left_out: usize,
+}
+
+impl<T> Default for HostingShares<T> {
+    fn default() -> HostingShares<T> {
+        HostingShares(BTreeMap::new())
+    }
+}
+
+impl<T> HostingShares<T> {
+    /// Adds an object in `namespace` of the cluster with the number `home` that stands for the one with the number
+    /// `cluster`; calls `object` only if it may be listed.
+    pub fn add(
+        &mut self,
+        cluster: usize,
+        is_proved: bool,
+        (home, namespace): (usize, &str),
+        object: impl FnOnce() -> T,
+    ) {
+        let place = (cluster, !is_proved, home, namespace.to_owned());
+        let share = self.0.entry(place).or_insert_with(|| Share { kept: Vec::new(), count: 0 });
+        share.count += 1;
+        if share.kept.len() < MAX_HOSTING {
+            share.kept.push(object());
+        }
+    }
+
+    /// Returns the clusters for which any object stands, by number. The objects that are proved come first; of these, and
+    /// of the others, the namespaces of the management clusters take turns.
+    pub fn finish(self) -> Vec<HostedCluster<T>> {
+        let mut shares = self.0.into_iter().peekable();
+        let mut hosted = Vec::new();
+        while let Some(((cluster, ..), _)) = shares.peek() {
+            let cluster = *cluster;
+            // Sorted by cluster, those that are proved first.
+            let own: Vec<(SharePlace, Share<T>)> =
+                std::iter::from_fn(|| shares.next_if(|(place, _)| place.0 == cluster)).collect();
+            let count: usize = own.iter().map(|(_, share)| share.count).sum();
+            let (proved, claimed): (Vec<_>, Vec<_>) = own.into_iter().partition(|(place, _)| !place.1);
+            let mut objects: Vec<(bool, usize, T)> = Vec::new();
+            for shares in [proved, claimed] {
+                let of_share = |((_, is_claimed, home, namespace), share): (SharePlace, Share<T>)| {
+                    let turn = format!("{home}/{namespace}");
+                    share.kept.into_iter().map(move |object| (turn.clone(), (!is_claimed, home, object)))
+                };
+                let shared: Vec<(String, (bool, usize, T))> = shares.into_iter().flat_map(of_share).collect();
+                objects.extend(round_robin(shared, |(turn, _)| turn).into_iter().map(|(_, object)| object));
+            }
+            objects.truncate(MAX_HOSTING);
+            hosted.push(HostedCluster { cluster, left_out: count - objects.len(), objects });
+        }
+        hosted
+    }
+}
 
 /// Finds the objects that stand for clusters of the fleet: of the kinds that do so by `rules`, those with the identity or
 /// address of a cluster, each `Cluster` of Cluster API from whose kubeconfig Secret a cluster was taken, and those named
@@ -60,64 +128,55 @@ type SharePlace = (usize, bool, usize, String);
 pub fn hosting(clusters: &[&dyn Objects], rules: &dyn Rules) -> Hosting {
     let fleet = Fleet::new(clusters);
     let (known, kinds) = (Known::of(&fleet), rules.cluster_kinds());
-    let mut shares: BTreeMap<SharePlace, Share> = BTreeMap::new();
+    let mut shares: HostingShares<ObjectKey> = HostingShares::default();
     for (home, member) in fleet.members.iter().enumerate() {
         for GroupKind { group, kind } in &kinds {
             for observed in member.objects.of_kind(group, kind, None) {
-                let Some((cluster, is_proved)) = known.hosted(&fleet, rules, home, &observed) else { continue };
-                let place = (cluster, !is_proved, home, observed.key.namespace.to_owned());
-                shares.entry(place).or_default().add(observed.key);
+                let Some((cluster, is_proved)) = known.hosted(&fleet, rules, home, &observed) else {
+                    continue;
+                };
+                let place = (home, observed.key.namespace);
+                shares.add(cluster, is_proved, place, || observed.key.to_owned());
             }
         }
     }
     let mut hosting = Hosting::default();
-    // Sorted by cluster, those that are proved first.
-    let mut shares = shares.into_iter().peekable();
-    while let Some(((cluster, ..), _)) = shares.peek() {
-        let cluster = *cluster;
-        let own: Vec<(SharePlace, Share)> =
-            std::iter::from_fn(|| shares.next_if(|(place, _)| place.0 == cluster)).collect();
-        hosting.add(&fleet, cluster, own);
-    }
-    hosting
-}
-
-impl Share {
-    fn add(&mut self, key: ObjectKeyRef<'_>) {
-        self.count += 1;
-        if self.kept.len() < MAX_HOSTING {
-            self.kept.push(key.to_owned());
-        }
-    }
-}
-
-impl Hosting {
-    /// Lists the objects that stand for a cluster, from their shares, and counts those beyond the maximum.
-    fn add(&mut self, fleet: &Fleet<'_>, cluster: usize, shares: Vec<(SharePlace, Share)>) {
+    for HostedCluster { cluster, objects, left_out } in shares.finish() {
         let name = fleet.objects(cluster).name();
-        let count: usize = shares.iter().map(|(_, share)| share.count).sum();
-        let (proved, named): (Vec<_>, Vec<_>) =
-            shares.into_iter().partition(|((_, is_named, ..), _)| !*is_named);
-        let mut listed = Vec::new();
-        for shares in [proved, named] {
-            let of_share = |((_, is_named, home, namespace), share): (SharePlace, Share)| {
-                let turn = format!("{home}/{namespace}");
-                share.kept.into_iter().map(move |object| (turn.clone(), !is_named, home, object))
-            };
-            let objects = shares.into_iter().flat_map(of_share).collect();
-            listed.extend(round_robin(objects, |(turn, ..)| turn));
+        if left_out > 0 {
+            hosting.left_out.insert(name.to_owned(), left_out);
         }
-        listed.truncate(MAX_HOSTING);
-        if count > listed.len() {
-            self.left_out.insert(name.to_owned(), count - listed.len());
-        }
-        self.objects.extend(listed.into_iter().map(|(_, is_proved, home, object)| HostingObject {
+        hosting.objects.extend(objects.into_iter().map(|(is_proved, home, object)| HostingObject {
             home: fleet.objects(home).name().to_owned(),
             object,
             cluster: name.to_owned(),
             is_proved,
         }));
     }
+    hosting
+}
+
+/// An object that stands for some cluster, with the names of that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StandingObject {
+    /// The object.
+    pub object: ObjectKey,
+    /// The names of the cluster for which it stands: those that prove it, and those that claim it.
+    pub named: NamedCluster,
+}
+
+/// Lists the objects of a cluster that stand for any clusters, of the kinds that do so by `rules`. Their namespaces take
+/// turns, so that the first ones are not all of one namespace.
+pub fn standing(cluster: &dyn Objects, rules: &dyn Rules) -> Vec<StandingObject> {
+    let mut found = Vec::new();
+    for GroupKind { group, kind } in rules.cluster_kinds() {
+        for observed in cluster.of_kind(&group, &kind, None) {
+            if let Some(named) = named(cluster, rules, &observed) {
+                found.push(StandingObject { object: observed.key.to_owned(), named });
+            }
+        }
+    }
+    round_robin(found, |standing| &standing.object.namespace)
 }
 
 /// The places of the clusters of a fleet by their names and identities.
@@ -164,8 +223,9 @@ impl<'f> Known<'f> {
         home: usize,
         observed: &Observed<'_>,
     ) -> Option<(usize, bool)> {
-        let (seen, claimed) = named(fleet.objects(home), rules, observed)?;
-        let proved = || Some((self.find(fleet, home, &seen).or_else(|| self.of_secret(fleet, home, observed))?, true));
+        let NamedCluster { observed: seen, claimed } = named(fleet.objects(home), rules, observed)?;
+        let proved =
+            || Some((self.find(fleet, home, &seen).or_else(|| self.of_secret(fleet, home, observed))?, true));
         let named = || Some((self.find(fleet, home, &claimed)?, false));
         proved().or_else(named).filter(|(cluster, _)| *cluster != home)
     }
@@ -173,17 +233,21 @@ impl<'f> Known<'f> {
     /// Returns the place of the cluster that was taken from the kubeconfig Secret of a `Cluster` of Cluster API, by its
     /// name; `None` for other objects, and if there is none.
     fn of_secret(&self, fleet: &Fleet<'_>, home: usize, observed: &Observed<'_>) -> Option<usize> {
-        if observed.key.group != CLUSTER_API_GROUP {
-            return None;
-        }
-        let named = |home: &str| format!("{home}/{}/{}", observed.key.namespace, observed.key.name);
-        fleet.names(home).find_map(|home| self.by_name.get(&*named(home)).copied())
+        let mut named = fleet.names(home).filter_map(|home| secret_cluster(home, observed.key));
+        named.find_map(|name| self.by_name.get(&*name).copied())
     }
+}
+
+/// Returns the name of the cluster that is taken from the kubeconfig Secret beside a `Cluster` of Cluster API in the cluster
+/// `home`; `None` for other objects.
+pub fn secret_cluster(home: &str, object: ObjectKeyRef<'_>) -> Option<String> {
+    let ObjectKeyRef { group, namespace, name, .. } = object;
+    (group == CLUSTER_API_GROUP).then(|| format!("{home}/{namespace}/{name}"))
 }
 
 /// Returns the names of the cluster for which an object stands: those that prove it, and those that claim it. A name for
 /// people proves nothing, wherever it stands, and a status proves nothing if the author of the object may write it, too.
-fn named(home: &dyn Objects, rules: &dyn Rules, observed: &Observed<'_>) -> Option<(ClusterNames, ClusterNames)> {
+fn named(home: &dyn Objects, rules: &dyn Rules, observed: &Observed<'_>) -> Option<NamedCluster> {
     let NamedCluster { observed: mut seen, mut claimed } = rules.named_cluster(&observed.object)?;
     let ObjectKeyRef { group, kind, .. } = observed.key;
     claimed.names.append(&mut seen.names);
@@ -191,5 +255,5 @@ fn named(home: &dyn Objects, rules: &dyn Rules, observed: &Observed<'_>) -> Opti
         claimed.ids.append(&mut seen.ids);
         claimed.addresses.append(&mut seen.addresses);
     }
-    Some((seen, claimed))
+    Some(NamedCluster { observed: seen, claimed })
 }
