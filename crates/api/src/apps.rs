@@ -246,7 +246,7 @@ impl From<&AppRow> for App {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_none(number: &usize) -> bool {
+pub(crate) fn is_none(number: &usize) -> bool {
     *number == 0
 }
 

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::{Deserialize, Serialize};
 use taffrail_apps::text::moment;
 use taffrail_apps::{
-    AppList, FleetMember, Freshness, HostingObject, NotLiveScope, NotLiveState, Objects, Problem, ReadStats,
-    declared_each, hosting, members,
+    AppList, FleetMember, Freshness, Hosting, HostingObject, Nodes, NotLiveScope, NotLiveState, Objects,
+    Problem, ReadStats, declared_each, hosting, members,
 };
 use taffrail_object::ObjectKey;
 use taffrail_status::rollup::Counts;
@@ -59,17 +59,14 @@ impl ClusterList {
     }
 }
 
-/// The maximum number of objects that a row lists of those that stand for its cluster, the proved ones first.
-const MAX_MANAGED: usize = 10;
-
 impl ClusterList {
     /// Adds the objects of other clusters that stand for each cluster, with their statuses by `rules`.
     pub fn set_managed(&mut self, clusters: &[&dyn Objects], rules: &ActiveRules<'_>, now: Timestamp) {
-        let mut found = hosting(clusters);
-        found.sort_by_key(|object| !object.is_proved);
+        let Hosting { objects, left_out } = hosting(clusters, rules.rules);
         for row in &mut self.items {
-            let own = found.iter().filter(|object| object.cluster == row.name).take(MAX_MANAGED);
+            let own = objects.iter().filter(|object| object.cluster == row.name);
             row.managed_as = own.filter_map(|object| managed_as(object, clusters, rules, now)).collect();
+            row.managed_as_left_out = left_out.get(&row.name).copied().unwrap_or_default();
         }
     }
 }
@@ -163,10 +160,21 @@ pub struct ClusterRow {
     pub errors: usize,
     /// The freshness of the cluster as a whole; single kinds or apps may be less fresh.
     pub freshness: Freshness,
-    /// The objects of other clusters that stand for this one, such as a `Cluster` of Cluster API; left out if none was
-    /// read. What they tell changes nothing else of the row.
+    /// The nodes of the cluster when it was last observed; left out if they are not known. They change nothing else of the
+    /// row.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<Nodes>,
+    /// The reason why the nodes are not known; left out if they are, or if the source does not tell of nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes_unobserved: Option<String>,
+    /// The objects of other clusters that stand for this one, such as a `Cluster` of Cluster API: at most 10, those that are
+    /// proved first, and else by turns of their namespaces. Left out if none was read. What they tell changes nothing else of
+    /// the row.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub managed_as: Vec<ManagedAs>,
+    /// Number of further such objects; left out if there are none.
+    #[serde(default, skip_serializing_if = "crate::apps::is_none")]
+    pub managed_as_left_out: usize,
     /// Statistics of requests and watches; only for a live cluster that answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reading: Option<ReadingView>,
@@ -186,8 +194,8 @@ pub struct ManagedAs {
     /// The message of the object; left out if it is Ready.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// True if only the name of the object is that of the cluster; left out if the address of the API server or the
-    /// kubeconfig proves that it is the cluster's.
+    /// True if the object only claims to stand for the cluster: by its name, or by an address in its spec, which its author
+    /// chose. Left out if its status has the identity or address of the cluster, or that is read by the kubeconfig beside it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unproven: bool,
 }
@@ -372,7 +380,10 @@ impl ClusterRow {
             counts,
             errors,
             freshness,
+            nodes: cluster.nodes.clone(),
+            nodes_unobserved: cluster.nodes_unobserved.clone(),
             managed_as: Vec::new(),
+            managed_as_left_out: 0,
             reading: cluster.reading.clone(),
         }
     }

@@ -42,7 +42,7 @@ pub struct AppDetail {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub relations: Vec<RelationRow>,
     /// Number of relations beyond those of `relations`; left out if there are none.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "crate::apps::is_none")]
     pub relations_left_out: usize,
     /// The objects that Argo CD reports as not synced; empty for other tools, which report no single objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -64,7 +64,7 @@ impl AppDetailList {
         let forest = Forest::new(list, clusters, rules, now, shape);
         let inner = Inner::of(list);
         let parents = parents(asked, list);
-        let hosting = apps::hosting(clusters);
+        let hosting = apps::hosting(clusters, rules.rules);
         let mut carriers: HashMap<&AppRef, &App> = HashMap::new();
         if asked.iter().any(|app| app.delivered_by.is_some()) {
             carriers.extend(list.apps.iter().rev().map(|app| (&app.app, app)));
@@ -111,11 +111,6 @@ impl AppDetail {
         flatten(root.children, &mut lines);
         lines
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_none(number: &usize) -> bool {
-    *number == 0
 }
 
 /// Returns, for each app in `asked`, the first app of `list` that declares its declaring object with a confirmed claim,

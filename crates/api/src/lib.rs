@@ -60,7 +60,7 @@ pub use object_actions::{
     ActionParameter, ActionRun, ActionRunRow, ObjectActionList, ObjectActionRow, ObjectChangeRow,
 };
 pub use object_row::{ObjectEvent, ObjectList, ObjectRow};
-pub use overview::{FleetOverview, LateProblem};
+pub use overview::{FleetOverview, LateProblem, NodeTotals};
 pub use relations::{RelatedApp, RelationDirection, RelationRow};
 pub use resources::{ResourceList, ResourceRow};
 pub use row_part::{RowPart, Unobserved};

@@ -6,14 +6,14 @@ use std::collections::{HashMap, HashSet};
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
-use taffrail_apps::{AppError, Delivery, FreshnessState, Problem, Scope};
+use taffrail_apps::{AppError, Delivery, FreshnessState, Nodes, Problem, Scope};
 use taffrail_status::rollup::Counts;
 
 use crate::causes::{CauseGroups, Silence};
 use crate::diff::Comparable;
 use crate::hub::AttentionEntry;
 use crate::question::OverviewAnswer;
-use crate::{API_VERSION, AppRow, ErrorRow};
+use crate::{API_VERSION, AppRow, ClusterRow, ErrorRow};
 
 /// The greatest number of causes that a document has; it counts further ones.
 const MAX_CAUSES: usize = 500;
@@ -37,6 +37,9 @@ pub struct FleetOverview {
     pub clusters: usize,
     /// The names of the clusters that are not live.
     pub silent: Vec<String>,
+    /// The nodes of the live clusters of which they are known; left out if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<NodeTotals>,
     /// Number of rows: apps in clusters.
     pub apps: usize,
     /// Number of rows with a problem that is more than a notice.
@@ -52,6 +55,33 @@ pub struct FleetOverview {
     pub changed: Vec<LateProblem>,
     /// Failures to read, invalid declarations, objects claimed twice, and limits that were exceeded.
     pub errors: Vec<ErrorRow>,
+}
+
+/// The numbers of the nodes of some clusters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct NodeTotals {
+    /// Number of clusters.
+    pub clusters: usize,
+    /// Number of their nodes that are ready.
+    pub ready: usize,
+    /// Number of all their nodes.
+    pub total: usize,
+}
+
+impl NodeTotals {
+    /// Adds up the nodes of the live clusters of which they are known; `None` if there are none.
+    fn of(clusters: &[ClusterRow]) -> Option<NodeTotals> {
+        let live = clusters.iter().filter(|row| row.freshness.is_live());
+        let all = live.filter_map(|row| row.nodes.as_ref());
+        let sum = |sum: NodeTotals, Nodes { ready, total, .. }: &Nodes| NodeTotals {
+            clusters: sum.clusters + 1,
+            ready: sum.ready.saturating_add(*ready),
+            total: sum.total.saturating_add(*total),
+        };
+        Some(all.fold(NodeTotals::default(), sum)).filter(|totals| totals.clusters > 0)
+    }
 }
 
 /// An app in a cluster whose present problem began lately.
@@ -102,6 +132,7 @@ impl From<&OverviewAnswer> for FleetOverview {
                 .filter(|row| !row.freshness.is_live())
                 .map(|row| row.name.clone())
                 .collect(),
+            nodes: NodeTotals::of(clusters),
             apps: apps.len(),
             problems: apps
                 .iter()

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
-use taffrail_apps::{App, AppList, Delivery, HostingObject, RelationType, Upstream, Words};
+use taffrail_apps::{App, AppList, Delivery, Hosting, RelationType, Upstream, Words};
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
 
@@ -67,7 +67,7 @@ pub(crate) struct Relations {
 
 impl Relations {
     /// Finds the relations of `asked` among the apps of `list`; `hosting` are the objects that stand for clusters.
-    pub(crate) fn of(asked: &App, list: &AppList, hosting: &[HostingObject]) -> Relations {
+    pub(crate) fn of(asked: &App, list: &AppList, hosting: &Hosting) -> Relations {
         let upstreams = &asked.upstreams;
         let upstream = upstreams.apps.iter().map(|upstream| {
             let known = list.apps.iter().find(|app| is_it(upstream, app));
@@ -82,6 +82,7 @@ impl Relations {
         });
         // A management cluster may have many such objects, and an app too.
         let of_cluster: HashSet<(&str, &ObjectKey)> = hosting
+            .objects
             .iter()
             .filter(|object| asked.in_reach && object.is_proved && object.cluster == asked.app.target)
             .map(|object| (&*object.home, &object.object))
@@ -97,6 +98,7 @@ impl Relations {
         let own = asked.resources.iter().filter(|own| asked.in_reach && !own.unconfirmed);
         let own: HashSet<&ObjectKey> = own.map(|own| &*own.key).collect();
         let clusters: HashSet<&str> = hosting
+            .objects
             .iter()
             .filter(|object| {
                 object.is_proved && object.home == asked.app.target && own.contains(&object.object)

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use taffrail_apps::{
-    App, Axis, CheckResult, Delivery, Freshness, FreshnessState, ObjectSyncState, Problem, Suspension,
+    App, Axis, CheckResult, Delivery, Freshness, FreshnessState, Nodes, ObjectSyncState, Problem, Suspension,
 };
 use taffrail_status::Status;
 use taffrail_status::assess::{Change, ChangeKind};
 
-use crate::{AppRow, ImageUse, ResourceRow, SyncRow};
+use crate::{AppRow, ClusterRow, ImageUse, ResourceRow, SyncRow};
 
 pub use taffrail_apps::shorten as revision;
 pub use taffrail_apps::text::{age, ago, line, span};
@@ -183,4 +183,17 @@ pub fn checks(results: &[CheckResult]) -> String {
     let texts: Vec<String> =
         results.into_iter().map(|result| format!("{}={}", result.name, result.result)).collect();
     texts.join(",")
+}
+
+/// Formats the nodes of a cluster: how many are ready, and the one that has not been for longest, `2/3, n-3
+/// NodeStatusUnknown`; after `was`, if the cluster is not live. `Unknown` if a live cluster could be asked for them and they
+/// are not known; `None` if nothing tells of its nodes.
+pub fn nodes(cluster: &ClusterRow) -> Option<String> {
+    let Some(Nodes { ready, total, unready }) = &cluster.nodes else {
+        let is_asked = cluster.nodes_unobserved.is_some() && cluster.reading.is_some();
+        return is_asked.then(|| Status::Unknown.word().to_owned());
+    };
+    let was = if cluster.freshness.is_live() { "" } else { "was " };
+    let unready = unready.as_ref().map(|it| format!(", {} {}", it.name, it.reason));
+    Some(format!("{was}{ready}/{total}{}", unready.unwrap_or_default().trim_end()))
 }

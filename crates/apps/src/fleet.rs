@@ -44,6 +44,11 @@ impl FleetMember<'_> {
         let address = self.objects.servers().first().map_or(self.objects.name(), String::as_str);
         Some(if self.twin_of.is_some() { format!("{id}@{address}") } else { id.to_string() })
     }
+
+    /// Returns the addresses of the API server under all names of the cluster, in the form of [`server_address`].
+    pub fn servers(&self) -> &[String] {
+        &self.servers
+    }
 }
 
 /// The clusters that were queried, each once. Other code refers to them by their index in this fleet.

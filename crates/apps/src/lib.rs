@@ -62,6 +62,7 @@ mod keyed;
 mod kinds;
 mod memo;
 mod names;
+mod nodes;
 mod noting;
 mod object_keys;
 mod objects;
@@ -112,10 +113,14 @@ pub use delivery::{
 pub use find::{AppQuery, FindError, InvalidAppQuery, full_name};
 pub use fleet::{FleetMember, Renewals, Sameness, aliases, members, server_address};
 pub use freshness::{Freshness, FreshnessState};
-pub use hosting::{HostingObject, hosting};
+pub use hosting::{
+    HostedCluster, Hosting, HostingObject, HostingShares, MAX_HOSTING, StandingObject, hosting,
+    secret_cluster, standing,
+};
 pub use identity::{APP_ANNOTATION, AppKey, AppName, AppRef, ClusterId, Delivery, UnknownDelivery};
 pub use indexed::{IndexedCluster, index_settings};
 pub use kinds::{KindCatalog, ServedKind, needs_body};
+pub use nodes::{Nodes, UnreadyNode, is_ready, nodes};
 pub use objects::{Objects, suffices};
 pub use orphans::{Orphan, Orphans};
 pub use owners::{controllers, dependents};

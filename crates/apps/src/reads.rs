@@ -32,6 +32,7 @@
 //! object count as one list. Values of Secrets are read only from Helm's storage, and from kubeconfigs and Argo
 //! CD's cluster Secrets if apps are to be followed into other clusters.
 
+mod cluster_status;
 pub(crate) mod declaring;
 mod dependents;
 mod elsewhere;
@@ -123,6 +124,9 @@ pub struct ReadQuery {
     /// The tools of which everything is read that tells which Secrets give them access to other clusters; see
     /// [`cluster_secrets`](crate::cluster_secrets).
     pub cluster_secrets: Vec<ClusterSecretTool>,
+    /// True if what tells of the cluster as a whole is read: its nodes, and its objects that stand for other clusters.
+    /// Without effect if the query has a namespace.
+    pub cluster_status: bool,
 }
 
 /// An object named as users do, in whichever namespace.
@@ -189,6 +193,7 @@ impl Default for ReadQuery {
             only: Vec::new(),
             changes: Changes::None,
             cluster_secrets: Vec::new(),
+            cluster_status: false,
         }
     }
 }
@@ -404,20 +409,25 @@ impl<'p> Plan<'p> {
     }
 
     /// Plans the reads of the declared objects, of the objects of label groups, of the objects, selections and
-    /// namespaces in the query, of the Clusters of Cluster API if their Secrets are wanted, and of the
-    /// CustomResourceDefinitions that HelmReleases apply.
-    fn declared(&self, catalog: &KindCatalog, found: &Declarations) -> Vec<Read> {
+    /// namespaces in the query, of the Clusters of Cluster API if their Secrets are wanted, of the
+    /// CustomResourceDefinitions that HelmReleases apply, and of what tells of the cluster as a whole.
+    fn declared(&self, catalog: &KindCatalog, found: &Declarations, rules: &ActiveRules<'_>) -> Vec<Read> {
+        let whole = self.cluster_status(catalog, rules);
+        let is_whole =
+            |group: &str, kind: &str| whole.iter().any(|read| read.group == group && read.kind == kind);
         let mut wanted: BTreeMap<GroupKind, Vec<&ObjectKey>> = BTreeMap::new();
         let declared = self.objects_of(found);
         for key in declared.chain(&self.asked.objects) {
-            if matches!(self.snapshot.get(key.as_ref()), Presence::Unobserved(_)) {
+            if matches!(self.snapshot.get(key.as_ref()), Presence::Unobserved(_))
+                && !is_whole(&key.group, &key.kind)
+            {
                 wanted.entry(key.group_kind()).or_default().push(key);
             }
         }
         let mut reads = self.selections(catalog);
         reads.extend(self.named(catalog));
         reads.extend(self.everything(catalog));
-        reads.extend(self.cluster_api(catalog));
+        reads.extend(self.cluster_api(catalog).filter(|read| !is_whole(&read.group, &read.kind)));
         let beyond = self.beyond(found);
         for (kind, keys) in &wanted {
             if let Some(served) = catalog.get(kind) {
@@ -437,8 +447,8 @@ impl<'p> Plan<'p> {
             for served in labelled.filter(|served| !kinds::is_noise(&served.group, &served.kind)) {
                 let kind = GroupKind::new(&*served.group, &*served.kind);
                 let projection = body_of(&served.group, &served.kind);
-                if wanted.contains_key(&kind) || self.listed(&kind, self.namespace, projection) != Listed::No
-                {
+                let is_known = self.listed(&kind, self.namespace, projection) != Listed::No;
+                if is_known || wanted.contains_key(&kind) || is_whole(&served.group, &served.kind) {
                     continue;
                 }
                 for selector in self.asked.app_labels.selectors() {
@@ -449,6 +459,7 @@ impl<'p> Plan<'p> {
                 }
             }
         }
+        reads.extend(whole);
         reads
     }
 

@@ -591,7 +591,7 @@ impl Snapshot {
 
     /// Records the answer to `read`: inserts its objects, removes an object that was not found, or notes the failure. A
     /// failed read of the cluster's identity or of what shows an Argo CD is not added to the errors, nor a denied one
-    /// of a kind that is not served or that goes beyond the namespace of the query.
+    /// of a kind that is not served, of all nodes, or that goes beyond the namespace of the query.
     pub fn answer(&mut self, read: &Read, answer: Answer) {
         let scope = read.scope();
         // The identity of the cluster was not requested by the user: without access to it nothing is missing.
@@ -607,7 +607,8 @@ impl Snapshot {
             Target::Object(_) => false,
         };
         let is_asked = is_asked && !is_to_know;
-        let is_widened = is_widened(read, marks.is_some_and(KindMarks::is_listed_in_some));
+        let is_extra =
+            read.is_of_nodes() || is_widened(read, marks.is_some_and(KindMarks::is_listed_in_some));
         let (message, is_refused) = match answer {
             Answer::Objects(documents) => {
                 let mut malformed = 0;
@@ -643,7 +644,7 @@ impl Snapshot {
                     self.mark(read, ListOutcome::NotServed { version: read.version.clone() }, None);
                     return;
                 }
-                if is_asked && !is_widened {
+                if is_asked && !is_extra {
                     self.report_once(ScopeError {
                         scope,
                         reason: FORBIDDEN.to_owned(),
@@ -654,7 +655,7 @@ impl Snapshot {
             }
             Answer::Failed { reason, message } => {
                 // A dump of one namespace lacks the scopes that its author could not read.
-                if is_asked && !(is_widened && reason == NOT_IN_DUMP) {
+                if is_asked && !(is_extra && reason == NOT_IN_DUMP) {
                     self.report_once(ScopeError { scope, reason, message: message.clone() });
                 }
                 (message, false)

@@ -22,7 +22,7 @@ pub use ask::{Ask, AskError, Asking, AskingLogs, LogAnswer, LogBounds};
 pub use clock::{HubClock, HubTime};
 pub use fleet::{Disagreement, FleetError, FleetState, MAX_DISAGREEMENT, OBSERVER, Tells};
 pub use index::{
-    AppChecks, AppFilter, FleetIndex, FleetView, GroupBy, InvalidName, NameFilter, PublishedFleet,
-    ReportedCluster,
+    AppChecks, AppFilter, FleetIndex, FleetView, GroupBy, InvalidName, ManagedClusters, NameFilter,
+    PublishedFleet, ReportedCluster,
 };
 pub use operations::{MAX_ITEMS, Operate, OperationRun, Work};

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
+use taffrail_object::GroupKind;
 
 use crate::origin::Origin;
 use crate::script::CHILDREN;
-use crate::yaml_rules::{self, GroupRules, KindRules, Problem, RuleFileError};
+use crate::yaml_rules::{self, ClusterFields, GroupRules, KindRules, Problem, RuleFileError};
 
 /// The YAML rules of one origin, by API group and kind.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub struct Layer {
     /// The rules for group families such as `*.example.com`: each suffix with its dot and the rules, the
     /// longest suffix first.
     endings: Vec<(Box<str>, RuleGroup)>,
+    /// The kinds whose objects stand for clusters; found at the first use.
+    cluster_kinds: OnceLock<Vec<GroupKind>>,
 }
 
 /// The rules of one group; those of [`Layer::lazy`] are parsed at the first use.
@@ -28,6 +31,9 @@ struct RuleGroup {
     /// True if a text has the word [`CHILDREN`]; found at the first use, because few groups are ever used.
     names_children: OnceLock<bool>,
 }
+
+/// The key of a rules file that names the kinds whose objects stand for clusters.
+const CLUSTERS: &str = "\nclusters:";
 
 /// The rules for a kind, with the names under which they are filed.
 #[derive(Debug, Clone, Copy)]
@@ -109,7 +115,8 @@ impl RuleGroup {
 
 impl Layer {
     fn empty(origin: Origin) -> Layer {
-        Layer { origin, groups: FxHashMap::default(), endings: Vec::new() }
+        let cluster_kinds = OnceLock::new();
+        Layer { origin, groups: FxHashMap::default(), endings: Vec::new(), cluster_kinds }
     }
 
     /// Parses rules files, given as pairs of file name and text.
@@ -131,7 +138,9 @@ impl Layer {
             if is_broken {
                 continue;
             }
-            for kind in rules.kinds.keys() {
+            // A kind may have rules, and stand for clusters.
+            let clusters = rules.clusters.keys().map(|kind| Box::<str>::from(format!("clusters: {kind}")));
+            for kind in rules.kinds.keys().cloned().chain(clusters) {
                 let place = (rules.group.clone(), kind.clone());
                 if let Some(before) = places.insert(place, file.to_owned()) {
                     let (file, kind) = (file.to_owned(), Some(kind.to_string()));
@@ -164,6 +173,7 @@ impl Layer {
             group.names_children.take();
             if let Some(group) = group.rules.get_mut() {
                 rules.kinds.into_iter().for_each(|(kind, rules)| drop(group.add(&kind, rules)));
+                group.clusters.extend(rules.clusters);
             }
             return;
         }
@@ -198,6 +208,31 @@ impl Layer {
     pub(crate) fn reads_children(&self, group: &str, kind: &str) -> bool {
         self.candidates(group).any(RuleGroup::names_children)
             && self.find(group, kind).is_some_and(|found| found.rules.asks_children())
+    }
+
+    /// Lists the kinds whose objects stand for clusters, sorted by group and kind.
+    pub(crate) fn cluster_kinds(&self) -> &[GroupKind] {
+        self.cluster_kinds.get_or_init(|| {
+            // Few groups have such kinds, and the others need not be parsed for them.
+            let has_some = |group: &&RuleGroup| match group.rules.get() {
+                Some(rules) => !rules.clusters.is_empty(),
+                None => group.texts.iter().any(|text| text.contains(CLUSTERS)),
+            };
+            let kinds = self.groups.values().filter(has_some).flat_map(|group| {
+                let GroupRules { group, clusters, .. } = group.rules();
+                clusters.keys().map(move |kind| GroupKind::new(&**group, &**kind))
+            });
+            let mut kinds: Vec<GroupKind> = kinds.collect();
+            kinds.sort();
+            kinds
+        })
+    }
+
+    /// Returns the fields by which objects of a kind name the cluster for which they stand; `None` if they stand for none.
+    pub(crate) fn cluster_fields(&self, group: &str, kind: &str) -> Option<&ClusterFields> {
+        let is_it = |known: &&GroupKind| known.group == group && known.kind == kind;
+        self.cluster_kinds().iter().find(is_it)?;
+        self.groups.get(group)?.rules().clusters.get(kind)
     }
 
     /// Returns the rules of `group`, then those of its suffixes, the longest first.

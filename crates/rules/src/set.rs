@@ -1,12 +1,12 @@
 //! The set of all rules, in the order in which they are consulted.
 
 use jiff::{SignedDuration, Timestamp};
-use taffrail_object::Object;
 use taffrail_object::json::Value;
+use taffrail_object::{GroupKind, Object};
 use taffrail_status::assess::{Costs, Options};
 use taffrail_status::{
-    ActiveRules, ClusterRules, ComputeError, ObjectContext, Rules, Taffrail, Teacher, TeachingTime, Verdict,
-    Voice,
+    ActiveRules, ClusterRules, ComputeError, NamedCluster, ObjectContext, Rules, Taffrail, Teacher,
+    TeachingTime, Verdict, Voice,
 };
 
 use crate::cel::{Names, Reading};
@@ -217,6 +217,18 @@ impl Rules for RuleSet {
     fn reads_children(&self, group: &str, kind: &str) -> bool {
         self.layers.iter().any(|layer| layer.reads_children(group, kind))
             || self.scripts.iter().any(|script| script.reads_children(group, kind))
+    }
+
+    fn cluster_kinds(&self) -> Vec<GroupKind> {
+        let mut kinds = self.layers.iter().flat_map(Layer::cluster_kinds).cloned().collect::<Vec<_>>();
+        kinds.sort();
+        kinds.dedup();
+        kinds
+    }
+
+    fn named_cluster(&self, object: &Object<'_>) -> Option<NamedCluster> {
+        let fields = self.layers.iter().find_map(|layer| layer.cluster_fields(object.group(), object.kind()));
+        fields.map(|fields| fields.named(object))
     }
 }
 

@@ -1,13 +1,14 @@
 //! The rules that judge objects.
 
 use jiff::Timestamp;
-use taffrail_object::Object;
+use taffrail_object::{GroupKind, Object};
 
 use crate::adverse;
 use crate::compute::{Fork, compute};
 use crate::config_sync;
 use crate::costs::Costs;
 use crate::flux;
+use crate::named_cluster::NamedCluster;
 use crate::options::Options;
 use crate::teaching::{Teacher, TeachingTime};
 use crate::verdict::{ComputeError, Verdict};
@@ -33,6 +34,19 @@ pub trait Rules: Send + Sync {
     fn reads_children(&self, group: &str, kind: &str) -> bool {
         let _ = (group, kind);
         false
+    }
+
+    /// Lists the kinds whose objects stand for clusters, such as `Cluster` of Cluster API.
+    ///
+    /// The default is an empty list.
+    fn cluster_kinds(&self) -> Vec<GroupKind> {
+        Vec::new()
+    }
+
+    /// Returns the cluster that an object of one of these kinds names; `None` for other objects, which is the default.
+    fn named_cluster(&self, object: &Object<'_>) -> Option<NamedCluster> {
+        let _ = object;
+        None
     }
 }
 

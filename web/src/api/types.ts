@@ -672,12 +672,18 @@ export type ClusterRow = {
   labels?: Record<string, string>;
   /** True if the cluster is read lightly: only what declares apps, so that the health of an app is what a controller says, or Unknown. Apps that no such object declares, as of Helm, are not listed. Left out if it is read in full. */
   light?: boolean;
-  /** The objects of other clusters that stand for this one, such as a `Cluster` of Cluster API; left out if none was read. What they tell changes nothing else of the row. */
+  /** The objects of other clusters that stand for this one, such as a `Cluster` of Cluster API: at most 10, those that are proved first, and else by turns of their namespaces. Left out if none was read. What they tell changes nothing else of the row. */
   managedAs?: ManagedAs[];
+  /** Number of further such objects; left out if there are none. */
+  managedAsLeftOut?: number;
   /** The message of `worst`, the failure to read the cluster, or that it has no apps or objects; for a cluster that is not live, the time of its last observation, or why there is none; preceded by a warning about an unverified certificate or a twin. May be empty. */
   message: string;
   /** The name by which the user gave the cluster: a context or a file. */
   name: string;
+  /** The nodes of the cluster when it was last observed; left out if they are not known. They change nothing else of the row. */
+  nodes?: Nodes | null;
+  /** The reason why the nodes are not known; left out if they are, or if the source does not tell of nodes. */
+  nodesUnobserved?: string | null;
   /** The worst problem of `worst`; left out with it. */
   problem?: Problem | null;
   /** Number of apps with a problem that is more than a notice. */
@@ -1295,7 +1301,7 @@ export type ManagedAs = {
   object: ObjectKey;
   /** The status of the object now. */
   status: Status;
-  /** True if only the name of the object is that of the cluster; left out if the address of the API server or the kubeconfig proves that it is the cluster's. */
+  /** True if the object only claims to stand for the cluster: by its name, or by an address in its spec, which its author chose. Left out if its status has the identity or address of the cluster, or that is read by the kubeconfig beside it. */
   unproven?: boolean;
 };
 
@@ -1376,6 +1382,16 @@ export type MissingCluster = {
   since?: string | null;
   /** The state of an answer to which this cluster belongs: `loading`, `partial` or `stale`. */
   state: AnswerState;
+};
+
+/** The numbers of a cluster's nodes. */
+export type Nodes = {
+  /** Number of nodes whose condition Ready is True. */
+  ready: number;
+  /** Number of all nodes. */
+  total: number;
+  /** The node that has not been ready for longest; left out if all are ready. */
+  unready?: UnreadyNode | null;
 };
 
 /** A scope that is watched but not live. */
@@ -2460,6 +2476,18 @@ export type TrustFinding = ({
   /** The severity: high if a sign says that the status is wrong, medium if nothing proves it right, low if it only covers little, or if the finding concerns apps but no green one. */
   severity: Severity;
   /** The time since when the finding is true, if known; of several objects the earliest. */
+  since?: string | null;
+};
+
+/** A node that is not ready. */
+export type UnreadyNode = {
+  /** The message of that condition; left out if it has none. */
+  message?: string;
+  /** The name of the node. */
+  name: string;
+  /** The reason of its condition Ready, such as `NodeStatusUnknown`; left out if it has none. */
+  reason?: string;
+  /** The time since which it has not been ready; left out if the condition does not tell. */
   since?: string | null;
 };
 

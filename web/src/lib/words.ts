@@ -1,10 +1,16 @@
 // The words for what the API's codes mean, as the command line prints them.
-import type { Axis, Delivery, FreshnessState, RelationDirection, RelationType, Status, SyncState } from "../api/types";
+import type { Axis, ClusterRow, Delivery, FreshnessState, RelationDirection, RelationType, Status, SyncState } from "../api/types";
 
 /** All statuses, the worst first. */
 export const STATUSES: readonly Status[] = ["Failed", "NotFound", "Unknown", "Terminating", "InProgress", "Current"];
 
 export const statusWord = (status: Status) => (status === "Current" ? "Ready" : status);
+
+/** How many nodes of a cluster are ready: "2/3", of one that is not live "was 2/3"; nothing if nothing tells of its nodes. */
+export function nodesWord(row: Pick<ClusterRow, "nodes" | "nodesUnobserved">, isLive: boolean): string | undefined {
+  if (!row.nodes) return row.nodesUnobserved ? "Unknown" : undefined;
+  return `${isLive ? "" : "was "}${row.nodes.ready}/${row.nodes.total}`;
+}
 
 export const FRESHNESS: readonly FreshnessState[] = ["live", "stale", "lost"];
 

@@ -628,6 +628,72 @@ pub struct ClusterFacts {
     /// The scopes that could not be read, and other failures.
     #[prost(message, repeated, tag = "8")]
     pub errors: ::prost::alloc::vec::Vec<ScopeError>,
+    /// The nodes of the cluster, as they were observed last. Left out if they are not known, and by earlier agents.
+    #[prost(message, optional, tag = "9")]
+    pub nodes: ::core::option::Option<Nodes>,
+    /// The reason why the nodes are not known, for people. Left out if they are, and by earlier agents.
+    #[prost(string, optional, tag = "10")]
+    pub nodes_unobserved: ::core::option::Option<::prost::alloc::string::String>,
+    /// The objects of the cluster that stand for other clusters, by turns of their namespaces: at most 1,000, and 96 KiB of
+    /// texts. Earlier agents send none.
+    #[prost(message, repeated, tag = "11")]
+    pub managed: ::prost::alloc::vec::Vec<ManagedCluster>,
+}
+/// An object that stands for another cluster, such as a Cluster of Cluster API. It is the word of this cluster, and decides
+/// nothing about the other one.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ManagedCluster {
+    #[prost(message, optional, tag = "1")]
+    pub object: ::core::option::Option<ObjectKey>,
+    /// Its status by the rules of the agent.
+    #[prost(enumeration = "Status", tag = "2")]
+    pub status: i32,
+    /// Its message; empty if it is CURRENT.
+    #[prost(string, tag = "3")]
+    pub message: ::prost::alloc::string::String,
+    /// The names of the other cluster that a controller observed.
+    #[prost(message, optional, tag = "4")]
+    pub observed: ::core::option::Option<ClusterNames>,
+    /// The names that the author of the object chose.
+    #[prost(message, optional, tag = "5")]
+    pub claimed: ::core::option::Option<ClusterNames>,
+}
+/// Names of one cluster: at most 16 of each sort, of 512 bytes each.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ClusterNames {
+    /// UIDs of its Namespace kube-system.
+    #[prost(string, repeated, tag = "1")]
+    pub ids: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Addresses of its API server, as URLs.
+    #[prost(string, repeated, tag = "2")]
+    pub addresses: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Names by which the hub may know it.
+    #[prost(string, repeated, tag = "3")]
+    pub names: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Nodes {
+    /// The number of nodes whose condition Ready is True.
+    #[prost(uint32, tag = "1")]
+    pub ready: u32,
+    #[prost(uint32, tag = "2")]
+    pub total: u32,
+    /// The node that has not been ready for longest. Left out if all are ready.
+    #[prost(message, optional, tag = "3")]
+    pub unready: ::core::option::Option<UnreadyNode>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct UnreadyNode {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// The reason and the message of its condition Ready.
+    #[prost(string, tag = "2")]
+    pub reason: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub message: ::prost::alloc::string::String,
+    /// The time since which it has not been ready. Left out if the condition does not tell.
+    #[prost(message, optional, tag = "4")]
+    pub since: ::core::option::Option<Time>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LostCluster {

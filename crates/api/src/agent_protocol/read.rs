@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_apps::{
-    Axis, ClusterId, DeclaredCheck, Delivery, FreshnessState, NotLiveState, Problem, ProblemSeverity,
-    RelationType, Source, Sync, SyncAttempt, SyncResult, SyncState, UpstreamProblem,
+    Axis, ClusterId, DeclaredCheck, Delivery, FreshnessState, Nodes, NotLiveState, Problem, ProblemSeverity,
+    RelationType, Source, Sync, SyncAttempt, SyncResult, SyncState, UnreadyNode, UpstreamProblem,
 };
 use taffrail_object::ObjectKey;
-use taffrail_status::{Status, rollup::Counts};
+use taffrail_status::{ClusterNames, NamedCluster, Status, rollup::Counts};
 
 use super::generated as wire;
 use crate::report::{
     AppId, AppTransition, Buckets, ClusterReport, Content, DeclaredHalf, Half, HalfBody, HalfId, HalfSide,
-    HalfThen, HalfUpstream, HalfUpstreams, LostCluster, NotLive, ObservedHalf, Report, Speaker,
-    StreamPosition,
+    HalfThen, HalfUpstream, HalfUpstreams, LostCluster, ManagedCluster, NotLive, ObservedHalf, Report,
+    Speaker, StreamPosition,
 };
 use crate::{AppName, ErrorRow, NotLiveRow, ReadingView, Unobserved};
 
@@ -314,7 +314,19 @@ fn cluster_facts(
     cluster: &ClusterId,
     name: &str,
 ) -> Result<(ClusterReport, Vec<ErrorRow>), InvalidMessage> {
-    let wire::ClusterFacts { version, labels, unverified, lost, blind, not_live, reading, errors } = facts;
+    let wire::ClusterFacts {
+        version,
+        labels,
+        unverified,
+        lost,
+        blind,
+        not_live,
+        reading,
+        errors,
+        nodes,
+        nodes_unobserved,
+        managed,
+    } = facts;
     let report = ClusterReport {
         name: name.to_owned(),
         id: Some(cluster.0.clone()),
@@ -325,6 +337,9 @@ fn cluster_facts(
         blind,
         not_live: not_live.map(freshness),
         reading: reading.map(statistics).transpose()?,
+        nodes: nodes.map(numbers_of_nodes).transpose()?,
+        nodes_unobserved,
+        managed: managed.into_iter().filter_map(managed_cluster).collect(),
         ..ClusterReport::default()
     };
     let error = |wire::ScopeError { scope, reason, message }| ErrorRow {
@@ -334,6 +349,29 @@ fn cluster_facts(
         message,
     };
     Ok((report, errors.into_iter().map(error).collect()))
+}
+
+/// Returns an object that stands for another cluster; `None` if the message does not name the object.
+fn managed_cluster(managed: wire::ManagedCluster) -> Option<ManagedCluster> {
+    let status = status(managed.status());
+    let wire::ManagedCluster { object, message, observed, claimed, .. } = managed;
+    let names = |names: Option<wire::ClusterNames>| {
+        let wire::ClusterNames { ids, addresses, names } = names.unwrap_or_default();
+        ClusterNames { ids, addresses, names }
+    };
+    let named = NamedCluster { observed: names(observed), claimed: names(claimed) };
+    Some(ManagedCluster { object: object_key(object?), status, message, named })
+}
+
+fn numbers_of_nodes(nodes: wire::Nodes) -> Result<Nodes, InvalidMessage> {
+    let unready = |unready: wire::UnreadyNode| {
+        let wire::UnreadyNode { name, reason, message, since } = unready;
+        let since = since.map(|at| time(at, "time of a node")).transpose()?;
+        Ok(UnreadyNode { name, reason, message, since })
+    };
+    let wire::Nodes { ready, total, unready: oldest } = nodes;
+    let oldest = oldest.map(unready).transpose()?;
+    Ok(Nodes { ready: ready as usize, total: total as usize, unready: oldest })
 }
 
 fn statistics(reading: wire::Reading) -> Result<ReadingView, InvalidMessage> {

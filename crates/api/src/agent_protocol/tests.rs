@@ -6,17 +6,18 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use prost::Message as _;
 use taffrail_apps::{
-    Axis, ClusterId, DeclaredCheck, Delivery, FreshnessState, NotLiveState, Problem, ProblemSeverity,
-    RelationType, Source, Sync, SyncAttempt, SyncResult, SyncState, UpstreamProblem,
+    Axis, ClusterId, DeclaredCheck, Delivery, FreshnessState, Nodes, NotLiveState, Problem, ProblemSeverity,
+    RelationType, Source, Sync, SyncAttempt, SyncResult, SyncState, UnreadyNode, UpstreamProblem,
 };
 use taffrail_object::ObjectKey;
-use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
+use taffrail_status::{ClusterNames, NamedCluster, Status};
 
 use super::*;
 use crate::report::{
     Buckets, ClusterReport, Content, DeclaredHalf, Half, HalfBody, HalfId, HalfSide, HalfUpstream,
-    HalfUpstreams, LostCluster, NotLive, ObservedHalf, SourceMessage, SourceReply, Speaker, StreamPosition,
+    HalfUpstreams, LostCluster, ManagedCluster, NotLive, ObservedHalf, SourceMessage, SourceReply, Speaker,
+    StreamPosition,
 };
 use crate::{AppName, ErrorRow, NotLiveRow, ReadingView};
 
@@ -185,6 +186,30 @@ fn contents() -> Vec<Content> {
             scopes: Some(40),
             not_live: states.map(row).into(),
         }),
+        nodes: Some(Nodes {
+            ready: 2,
+            total: 3,
+            unready: Some(UnreadyNode {
+                name: "n-3".to_owned(),
+                reason: "NodeStatusUnknown".to_owned(),
+                message: "Kubelet stopped posting node status.".to_owned(),
+                since: Some(at(5)),
+            }),
+        }),
+        nodes_unobserved: Some("not asked".to_owned()),
+        managed: vec![ManagedCluster {
+            object: ObjectKey::new("cluster.x-k8s.io", "Cluster", "fleet", "one"),
+            status: Status::InProgress,
+            message: "no machine".to_owned(),
+            named: NamedCluster {
+                observed: ClusterNames { ids: vec!["u-1".to_owned()], ..ClusterNames::default() },
+                claimed: ClusterNames {
+                    addresses: vec!["https://one.example.com".to_owned()],
+                    names: vec!["one".to_owned(), "1".to_owned()],
+                    ..ClusterNames::default()
+                },
+            },
+        }],
         ..ClusterReport::default()
     };
     let error = ErrorRow {

@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_apps::{
-    Axis, ClusterId, Delivery, FreshnessState, NotLiveState, ProblemSeverity, RelationType, SyncResult,
-    SyncState, UpstreamProblem,
+    Axis, ClusterId, Delivery, FreshnessState, Nodes, NotLiveState, ProblemSeverity, RelationType,
+    SyncResult, SyncState, UnreadyNode, UpstreamProblem,
 };
-use taffrail_status::{Status, rollup::Counts};
+use taffrail_status::{ClusterNames, NamedCluster, Status, rollup::Counts};
 
 use super::MAX_ERRORS;
 use super::generated as wire;
 use crate::report::{
     AppId, AppTransition, ClusterReport, Content, DeclaredHalf, Half, HalfBody, HalfId, HalfSide, HalfThen,
-    HalfUpstream, NotLive, ObservedHalf, Report, SourceMessage, SourceReply, Speaker,
+    HalfUpstream, ManagedCluster, NotLive, ObservedHalf, Report, SourceMessage, SourceReply, Speaker,
 };
 use crate::{ErrorRow, ReadingView};
 
@@ -307,7 +307,19 @@ fn status(status: Status) -> wire::Status {
 
 fn cluster_facts(facts: ClusterReport, errors: Vec<ErrorRow>) -> wire::ClusterFacts {
     // The hub knows the names and the identity of the cluster by its enrolment.
-    let ClusterReport { version, labels, unverified, lost, blind, not_live, reading, .. } = facts;
+    let ClusterReport {
+        version,
+        labels,
+        unverified,
+        lost,
+        blind,
+        not_live,
+        reading,
+        nodes,
+        nodes_unobserved,
+        managed,
+        ..
+    } = facts;
     let error = |ErrorRow { scope, reason, message, .. }| wire::ScopeError { scope, reason, message };
     let (count, mut bytes) = (errors.len(), 0);
     let mut errors: Vec<wire::ScopeError> = errors.into_iter().map(error).collect();
@@ -333,7 +345,34 @@ fn cluster_facts(facts: ClusterReport, errors: Vec<ErrorRow>) -> wire::ClusterFa
         not_live: not_live.map(freshness),
         reading: reading.map(statistics),
         errors,
+        nodes: nodes.map(numbers_of_nodes),
+        nodes_unobserved,
+        managed: managed.into_iter().map(managed_cluster).collect(),
     }
+}
+
+fn managed_cluster(managed: ManagedCluster) -> wire::ManagedCluster {
+    let ManagedCluster { object, status: own, message, named: NamedCluster { observed, claimed } } = managed;
+    let names = |ClusterNames { ids, addresses, names }: ClusterNames| {
+        Some(wire::ClusterNames { ids, addresses, names })
+    };
+    wire::ManagedCluster {
+        object: Some(object_key(object)),
+        status: status(own).into(),
+        message,
+        observed: names(observed),
+        claimed: names(claimed),
+    }
+}
+
+fn numbers_of_nodes(Nodes { ready, total, unready }: Nodes) -> wire::Nodes {
+    let unready = unready.map(|UnreadyNode { name, reason, message, since }| wire::UnreadyNode {
+        name,
+        reason,
+        message,
+        since: since.map(time),
+    });
+    wire::Nodes { ready: count(ready), total: count(total), unready }
 }
 
 fn statistics(reading: ReadingView) -> wire::Reading {

@@ -368,7 +368,7 @@ impl View for ClustersView {
     }
 
     fn reads(&self) -> ReadQuery {
-        self.rows.reads(self.rows.namespace.as_ref())
+        ReadQuery { cluster_status: true, ..self.rows.reads(self.rows.namespace.as_ref()) }
     }
 
     fn answer_resolved(&self, fleet: &dyn AskedFleet) -> Result<ListAnswer<ClusterRow>, QuestionError> {
@@ -406,7 +406,8 @@ impl View for OverviewView {
     }
 
     fn reads(&self) -> ReadQuery {
-        reads_apps(self.namespace.as_ref(), &[], &self.app_labels)
+        let apps = reads_apps(self.namespace.as_ref(), &[], &self.app_labels);
+        ReadQuery { cluster_status: true, ..apps }
     }
 
     fn answer_resolved(&self, fleet: &dyn AskedFleet) -> Result<OverviewAnswer, QuestionError> {

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use taffrail_apps::{FleetMember, Freshness, Scope, ScopeError, declares_apps, silence};
+use taffrail_apps::{FleetMember, Freshness, Nodes, Scope, ScopeError, declares_apps, nodes, silence};
 
 use super::half::NotLive;
 use super::liveness::LIGHT;
+use super::managed::ManagedCluster;
 use crate::ReadingView;
 
 /// The facts about a cluster as a whole.
@@ -52,6 +53,19 @@ pub struct ClusterReport {
     pub live_window: Option<Duration>,
     /// Statistics of the source's requests and watches; `None` if it has none.
     pub reading: Option<ReadingView>,
+    /// The nodes of the cluster, as the source observed them last; `None` if it does not know them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<Nodes>,
+    /// The reason why the nodes are not known, for people; `None` if they are, or if the source never tells of nodes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes_unobserved: Option<String>,
+    /// The objects in the cluster that stand for other clusters; their namespaces take turns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub managed: Vec<ManagedCluster>,
+    /// The addresses at which the source reaches the API server, by which objects of other clusters may name it. No agent
+    /// tells them: it could claim those of another cluster.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub servers: Vec<String>,
 }
 
 /// The failure because of which a cluster could not be read at all.
@@ -66,11 +80,16 @@ pub struct LostCluster {
 
 impl ClusterReport {
     /// Makes the report of a cluster from its cluster state, without its freshness ([`ClusterReport::not_live`] is
-    /// `None`).
+    /// `None`) and without the objects in it that stand for other clusters.
     pub fn of(member: &FleetMember<'_>) -> ClusterReport {
         let objects = member.objects;
         let lost = objects.errors().iter().find(|error| error.scope == Scope::Cluster);
         let blind = objects.errors().iter().find(|error| hides_apps(error));
+        let (nodes, nodes_unobserved) = match nodes(objects) {
+            Ok(nodes) => (Some(nodes), None),
+            // A dump may omit kinds, and says nothing about it.
+            Err(why) => (None, Some(why).filter(|_| !objects.is_dump())),
+        };
         ClusterReport {
             name: objects.name().to_owned(),
             aliases: member.aliases.clone(),
@@ -86,6 +105,10 @@ impl ClusterReport {
             is_light: objects.is_light(),
             live_window: objects.is_light().then_some(LIGHT),
             reading: objects.reading().map(ReadingView::from),
+            nodes,
+            nodes_unobserved,
+            managed: Vec::new(),
+            servers: member.servers().to_vec(),
         }
     }
 

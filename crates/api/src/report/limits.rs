@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use taffrail_apps::{
-    AppName, Axis, ClusterId, MAX_SYNCS, MAX_UPSTREAMS, Problem, Source, Sync, SyncAttempt, UpstreamProblem,
-    Words, bound_checks,
+    AppName, Axis, ClusterId, MAX_SYNCS, MAX_UPSTREAMS, Nodes, Problem, Source, Sync, SyncAttempt,
+    UnreadyNode, UpstreamProblem, Words, bound_checks,
 };
 use taffrail_object::ObjectKey;
 use taffrail_object::selector::MAX_LABELS;
@@ -18,6 +18,7 @@ use taffrail_status::{MAX_MESSAGE, cut};
 use super::AppId;
 use super::cluster::ClusterReport;
 use super::half::{DeclaredHalf, HalfBody, HalfUpstream, HalfUpstreams, ObservedHalf, Speaker};
+use super::managed;
 use crate::ErrorRow;
 
 /// The maximum length in bytes of names, keys, revisions and all other texts but messages and scopes; longer ones are
@@ -253,6 +254,10 @@ impl Limited for ClusterReport {
             lost,
             blind,
             reading,
+            nodes,
+            nodes_unobserved,
+            managed,
+            servers,
             ..
         } = self;
         let mut is_cut = aliases.len() > MAX_LISTED || !are_short(labels);
@@ -261,8 +266,11 @@ impl Limited for ClusterReport {
         let names = [twin_of, id, version].into_iter().flatten().chain(aliases).chain([own]);
         is_cut |= names.fold(false, |is_cut, text| is_cut | cut_name(text));
         let lost = lost.iter_mut().flat_map(|lost| [&mut lost.message, &mut lost.silence]);
-        let messages = [unverified, blind].into_iter().flatten().chain(lost);
+        let messages = [unverified, blind, nodes_unobserved].into_iter().flatten().chain(lost);
         is_cut |= messages.fold(false, |is_cut, text| is_cut | cut_message(text));
+        servers.retain(|server| server.len() <= MAX_NAME);
+        servers.truncate(MAX_LISTED);
+        is_cut |= nodes.limit() | managed::limit(managed);
         let Some(reading) = reading else { return is_cut };
         for text in [&mut reading.lists, &mut reading.protocol] {
             if text.len() > MAX_NAME {
@@ -273,6 +281,14 @@ impl Limited for ClusterReport {
         reading.not_live.truncate(MAX_LISTED);
         let rows = reading.not_live.iter_mut();
         rows.fold(is_cut, |is_cut, row| is_cut | cut_message(&mut row.scope) | cut_message(&mut row.message))
+    }
+}
+
+impl Limited for Nodes {
+    fn limit(&mut self) -> bool {
+        self.ready = self.ready.min(self.total);
+        let Some(UnreadyNode { name: own, reason, message, .. }) = &mut self.unready else { return false };
+        cut_name(own) | cut_name(reason) | cut_message(message)
     }
 }
 

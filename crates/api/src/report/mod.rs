@@ -25,6 +25,7 @@ mod half;
 mod join;
 mod limits;
 mod liveness;
+mod managed;
 mod mark;
 mod received;
 mod stream;
@@ -47,6 +48,7 @@ pub use half::{
 pub use join::{ClusterView, HeldHalf, join, last_health, speaker};
 pub use limits::MAX_NAME;
 pub use liveness::{LIGHT, LIVE, LOST, Liveness, MAX_WINDOW};
+pub use managed::{MAX_MANAGED, ManagedCluster};
 pub use mark::{HalfChange, HalfMark};
 #[doc(hidden)]
 pub use received::Guards;

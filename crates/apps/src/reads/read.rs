@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use taffrail_object::json::{self, OwnedDocument, Value};
+use taffrail_object::json::{self, DocumentBuilder, Kind, OwnedDocument, Value};
 use taffrail_object::{GroupKind, ItemKind, ObjectKey, Projection};
 
 use crate::scope::Scope;
@@ -69,6 +69,14 @@ impl Read {
         }
     }
 
+    /// Returns true for the list of all nodes.
+    ///
+    /// Many users may not list nodes, and without them no app is known less well: a refusal is told where nodes are shown.
+    pub(crate) fn is_of_nodes(&self) -> bool {
+        let is_whole = matches!(self.target, Target::List { labels: None, fields: None });
+        is_whole && self.group.is_empty() && self.kind == "Node"
+    }
+
     /// Copies an object in the answer into a document that has its `apiVersion` and `kind`, without parsing it again.
     ///
     /// The API server leaves these fields out of the items of typed lists, and in metadata-only answers they describe
@@ -81,6 +89,30 @@ impl Read {
             "" => Cow::Borrowed(&*self.version),
             group => Cow::Owned(format!("{group}/{}", self.version)),
         };
-        ItemKind::new(&version, &self.kind).document(object)
+        match self.is_of_nodes() {
+            true => node(object, &version),
+            false => ItemKind::new(&version, &self.kind).document(object),
+        }
     }
+}
+
+/// Copies a Node without the list of its images, which is most of it and which nothing reads.
+fn node(object: Value<'_>, version: &str) -> Result<OwnedDocument, json::Error> {
+    let status = object.get("status").filter(|status| status.kind() == Kind::Object);
+    let Some(status) = status else { return ItemKind::new(version, "Node").document(object) };
+    let copied = |value: Value<'_>, without: &str| {
+        let mut copy = DocumentBuilder::new(value.text().map_or(0, <[u8]>::len));
+        for (key, member) in value.members().into_iter().flatten() {
+            if key != without {
+                copy.value(&key, member);
+            }
+        }
+        copy
+    };
+    let status = copied(status, "images").finish()?;
+    let mut copy = copied(object, "status");
+    copy.value("status", status.root());
+    copy.string("apiVersion", version);
+    copy.string("kind", "Node");
+    copy.finish()
 }

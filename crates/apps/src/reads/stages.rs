@@ -138,7 +138,7 @@ pub fn plan_watches(
     while next.awaited.is_empty() && stage < MAX_ROUNDS.len() {
         let mut reads = match stage {
             1 => {
-                let mut reads = plan.declared(catalog, &found);
+                let mut reads = plan.declared(catalog, &found, rules);
                 reads.extend(plan.widened(catalog, &found, &[Delivery::Helm, Delivery::Porch]));
                 reads
             }

@@ -39,6 +39,7 @@ mod indexed;
 mod indexes;
 mod inventory;
 mod most_apps;
+mod nodes;
 mod one_verdict;
 mod patches;
 mod porch;

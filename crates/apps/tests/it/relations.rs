@@ -1,8 +1,13 @@
 //! Relations between apps, and the app upstream that is named as the cause of one downstream.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use taffrail_api::{AppDetailList, ClusterList, RelationDirection, RelationRow};
-use taffrail_apps::{App, AppList, Axis, Objects, ProblemSeverity, RelationType, Snapshot, apps};
+use taffrail_apps::{
+    App, AppList, Axis, Hosting, MAX_HOSTING, Objects, ProblemSeverity, RelationType, Snapshot, apps, hosting,
+};
+use taffrail_rules::{Layer, Origin, RuleSet};
 use taffrail_status::{ActiveRules, Status};
 
 use super::dump::{NOW, holding};
@@ -73,7 +78,8 @@ fn named<'l>(list: &'l AppList, name: &str) -> &'l App {
 /// Returns type, direction, name, status and message of each relation of an app.
 fn relations(list: &AppList, clusters: &[&Snapshot], name: &str) -> Vec<String> {
     let clusters: Vec<&dyn Objects> = clusters.iter().map(|it| *it as &dyn Objects).collect();
-    let rules = ActiveRules::default();
+    let rules = RuleSet::shipped();
+    let rules = ActiveRules::new(&rules);
     let details = AppDetailList::new(&[named(list, name)], list, &clusters, &rules, NOW);
     let row = |row: &RelationRow| {
         let arrow = match row.direction {
@@ -273,15 +279,26 @@ fn app_that_declares_a_cluster_hosts_the_apps_in_it() {
             "status": {"conditions": [{"type": "Ready", "status": "True"}]},
         })
     };
-    let entries = ["flux-system_edge_cluster.x-k8s.io_Cluster", "flux-system_other_cluster.x-k8s.io_Cluster"];
-    let objects =
-        [source(), well("clusters", &entries), cluster("edge", "10.0.0.7"), cluster("other", "10.0.0.8")];
+    let gke = json!({
+        "apiVersion": "container.cnrm.cloud.google.com/v1beta1", "kind": "ContainerCluster",
+        "metadata": {"namespace": "flux-system", "name": "gke"},
+        "status": {"endpoint": "10.0.0.7", "conditions": [{"type": "Ready", "status": "True"}]},
+    });
+    let entries = [
+        "flux-system_gke_container.cnrm.cloud.google.com_ContainerCluster",
+        "flux-system_elsewhere_cluster.x-k8s.io_Cluster",
+        "flux-system_other_cluster.x-k8s.io_Cluster",
+    ];
+    // The address of one is in its spec alone: anyone may write it there.
+    let claims = cluster("elsewhere", "10.0.0.9");
+    let objects = [source(), well("clusters", &entries), gke, claims, cluster("other", "10.0.0.8")];
     let hub = holding("hub", &objects);
     let mut edge = holding("edge", &[source(), well("shop", &[])]);
-    edge.add_server("https://10.0.0.7:6443");
+    edge.add_server("https://10.0.0.7");
     // This one was found by the Secret of a Cluster.
     let found = holding("hub/flux-system/other", &[source(), well("wiki", &[])]);
-    let elsewhere = holding("elsewhere", &[source(), well("docs", &[])]);
+    let mut elsewhere = holding("elsewhere", &[source(), well("docs", &[])]);
+    elsewhere.add_server("https://10.0.0.9:6443");
     let clusters = [&hub, &edge, &found, &elsewhere];
     let list = list(&clusters);
     let status = named(&list, "clusters").health;
@@ -339,7 +356,8 @@ fn cluster_shows_the_objects_that_stand_for_it() {
     let mut cloud = holding("cloud", &[]);
     cloud.add_server("https://10.0.0.9");
     let clusters: [&dyn Objects; 3] = [&hub, &edge, &cloud];
-    let rules = ActiveRules::default();
+    let rules = RuleSet::shipped();
+    let rules = ActiveRules::new(&rules);
     let list = apps(&clusters, &rules, NOW);
     let mut rows = ClusterList::new(&clusters, &list);
     let before = rows.clone();
@@ -349,16 +367,100 @@ fn cluster_shows_the_objects_that_stand_for_it() {
         let managed = row.managed_as.iter().map(|it| (&*it.object.kind, &*it.cluster, it.unproven));
         managed.collect::<Vec<_>>()
     };
-    let proved = ["Cluster", "ManagedCluster", "ClusterProfile"].map(|kind| (kind, "hub", false));
-    assert_eq!(managed("edge"), [&proved[..], &[("WorkloadCluster", "hub", true)]].concat());
+    // Only a status is the word of a controller.
+    let [first, others @ ..] = &managed("edge")[..] else { panic!() };
+    assert_eq!(*first, ("ClusterProfile", "hub", false));
+    assert_eq!(others, ["Cluster", "ManagedCluster", "WorkloadCluster"].map(|kind| (kind, "hub", true)));
     assert_eq!(managed("cloud"), [("ContainerCluster", "hub", false)]);
     assert_eq!(managed("hub"), []);
-    let failed = &rows.items.iter().find(|row| row.name == "edge").unwrap().managed_as[0];
+    let edge = rows.items.iter().find(|row| row.name == "edge").unwrap();
+    let failed = edge.managed_as.iter().find(|it| it.object.kind == "Cluster").unwrap();
     assert_ne!(failed.status, Status::Current);
     assert!(failed.message.contains("no machine"), "{failed:?}");
     // What they tell changes nothing else of the rows.
     rows.items.iter_mut().for_each(|row| row.managed_as.clear());
     assert_eq!(rows, before);
+}
+
+#[test]
+fn objects_of_one_namespace_displace_none_of_others_that_stand_for_a_cluster() {
+    let object = |namespace: &str, name: String| {
+        json!({
+            "apiVersion": "infra.nephio.org/v1alpha1", "kind": "WorkloadCluster",
+            "metadata": {"namespace": namespace, "name": name}, "spec": {"clusterName": "edge"},
+        })
+    };
+    let mut objects: Vec<Value> = (0..40).map(|number| object("a-tenant", format!("w-{number}"))).collect();
+    objects.push(object("fleet", "edge".to_owned()));
+    let hub = holding("hub", &objects);
+    let edge = holding("edge", &[source()]);
+    let Hosting { objects, left_out } = hosting(&[&hub, &edge], &RuleSet::shipped());
+    assert_eq!(objects.len(), MAX_HOSTING);
+    assert_eq!(objects.iter().filter(|it| it.object.namespace == "fleet").count(), 1);
+    assert_eq!(left_out, BTreeMap::from([("edge".to_owned(), 41 - MAX_HOSTING)]));
+}
+
+/// Each object stands for the cluster with the same number.
+#[test]
+fn providers_of_crossplane_and_kinds_of_rules_stand_for_clusters() {
+    let eks = json!({"endpoint": "https://abc.gr7.eu-west-1.eks.amazonaws.com"});
+    let (gke, aks) = (json!({"endpoint": "10.0.0.2"}), json!({"fqdn": "aks-3.hcp.westeurope.azmk8s.io"}));
+    let object = |version: &str, kind: &str, name: &str, status: Value| json!({"apiVersion": version, "kind": kind, "metadata": {"namespace": "infra", "name": name}, "status": status});
+    let claim = json!([{"name": "region", "value": "eu"}, {"name": "id.k8s.io", "value": "uid-4"}]);
+    let objects = [
+        object("eks.aws.upbound.io/v1beta1", "Cluster", "one", json!({"atProvider": eks})),
+        object("container.gcp.m.upbound.io/v1beta1", "Cluster", "two", json!({"atProvider": gke})),
+        object(
+            "containerservice.azure.upbound.io/v1beta2",
+            "KubernetesCluster",
+            "three",
+            json!({"atProvider": aks}),
+        ),
+        object(
+            "cluster.open-cluster-management.io/v1",
+            "ManagedCluster",
+            "four",
+            json!({"clusterClaims": claim}),
+        ),
+        object(
+            "platform.example.com/v1",
+            "XCluster",
+            "five",
+            json!({"kube": {"url": "https://five.example.com"}}),
+        ),
+        // Nothing says that this kind stands for clusters.
+        object(
+            "platform.example.com/v1",
+            "XOther",
+            "five",
+            json!({"kube": {"url": "https://five.example.com"}}),
+        ),
+    ];
+    let hub = holding("hub", &objects);
+    let uid =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-system", "uid": "uid-4"}});
+    let servers = [
+        Some("https://abc.gr7.eu-west-1.eks.amazonaws.com:443"),
+        Some("https://10.0.0.2"),
+        Some("https://aks-3.hcp.westeurope.azmk8s.io:443"),
+        None,
+        Some("https://five.example.com"),
+    ];
+    let mut clusters = vec![hub];
+    for (number, server) in (1..).zip(servers) {
+        let mut cluster =
+            holding(&format!("c-{number}"), if number == 4 { std::slice::from_ref(&uid) } else { &[] });
+        server.into_iter().for_each(|server| cluster.add_server(server));
+        clusters.push(cluster);
+    }
+    let clusters: Vec<&dyn Objects> = clusters.iter().map(|it| it as &dyn Objects).collect();
+    let own = "group: platform.example.com\nsource: https://example.com\nclusters: {XCluster: {address: status.kube.url}}";
+    let layer = Layer::read(Origin::User, [("rules.yaml", own)]).unwrap();
+    let found = hosting(&clusters, &RuleSet::shipped().with(layer)).objects;
+    let found: Vec<(&str, &str, bool)> =
+        found.iter().map(|it| (&*it.cluster, &*it.object.name, it.is_proved)).collect();
+    let expected = [("c-1", "one"), ("c-2", "two"), ("c-3", "three"), ("c-4", "four"), ("c-5", "five")];
+    assert_eq!(found, expected.map(|(cluster, name)| (cluster, name, true)));
 }
 
 #[test]

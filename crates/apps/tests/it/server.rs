@@ -158,9 +158,19 @@ impl Server {
 
     /// Reads what the plan still lacks.
     pub(crate) fn go_on(&self, snapshot: &mut Snapshot, asked: &ReadQuery) -> Log {
+        self.go_on_by(snapshot, asked, &ActiveRules::default())
+    }
+
+    /// Reads what the plan by these rules still lacks.
+    pub(crate) fn go_on_by(
+        &self,
+        snapshot: &mut Snapshot,
+        asked: &ReadQuery,
+        rules: &ActiveRules<'_>,
+    ) -> Log {
         let (mut log, mut rounds) = (Log(Vec::new()), Rounds::default());
         loop {
-            let reads = plan_reads(snapshot, asked, &ActiveRules::default(), &mut rounds);
+            let reads = plan_reads(snapshot, asked, rules, &mut rounds);
             if reads.is_empty() {
                 rounds.report(snapshot);
                 return log;

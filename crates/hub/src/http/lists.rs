@@ -17,7 +17,7 @@ use super::problem::Refusal;
 use super::query::Query;
 use super::request::Request;
 use crate::index::page::{AppQueryPage, PageKey};
-use crate::index::{AppFilter, FleetView, GroupBy};
+use crate::index::{AppFilter, FleetView, GroupBy, ManagedClusters};
 
 /// Answers with a page of apps; of groups of apps if the query has `group-by`; of past states if it has `at`.
 pub(super) fn apps(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
@@ -141,7 +141,13 @@ pub(super) fn clusters(request: &Request<'_>) -> Result<Vec<u8>, Refusal> {
     let page: Vec<ClusterKey> = following.by_ref().take(*limit).collect();
     let last = page.last().filter(|_| following.peek().is_some());
     let next = last.and_then(|last| cursor::write(&hub.instance, &kind, last));
-    let rows: Vec<ClusterRow> = page.iter().filter_map(|key| view.cluster_row(key.place)).collect();
+    let managed = ManagedClusters::of(view);
+    let row = |key: &ClusterKey| {
+        let mut row = view.cluster_row(key.place)?;
+        managed.put_into(key.place, &mut row);
+        Some(row)
+    };
+    let rows: Vec<ClusterRow> = page.iter().filter_map(row).collect();
     json(&list(view, filter, rows, PageExtent { total, next }))
 }
 

@@ -550,7 +550,8 @@ impl FleetView {
         join(&pair.app, declared, observed, target, pair.checks.as_deref(), name)
     }
 
-    /// Makes the row of the cluster at a place; `None` if there is no cluster, or it has no source.
+    /// Makes the row of the cluster at a place, without the objects that stand for it; `None` if there is no cluster, or it
+    /// has no source.
     pub(crate) fn cluster_row(&self, place: Place) -> Option<ClusterRow> {
         let cluster = self.fleet.cluster(place)?;
         let source = self.named_speaker(cluster)?;
@@ -573,8 +574,8 @@ impl FleetView {
         }
     }
 
-    /// Returns the clusters whose names `is_wanted` returns true for, with their apps, sorted by
-    /// name.
+    /// Returns the clusters whose names `is_wanted` returns true for, with their apps and without the objects that stand for
+    /// them, sorted by name.
     pub fn reported(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<ReportedCluster> {
         let mut found = Vec::new();
         for (_, cluster) in self.fleet.all() {
@@ -597,7 +598,7 @@ impl FleetView {
 
     /// Returns the source that speaks for a cluster; `None` if it has none, or that has not told the name of the cluster
     /// yet: the name comes with the first report of a stream.
-    fn named_speaker<'c>(&self, cluster: &'c PublishedCluster) -> Option<SpeakingSource<'c>> {
+    pub(super) fn named_speaker<'c>(&self, cluster: &'c PublishedCluster) -> Option<SpeakingSource<'c>> {
         self.speaker(cluster).filter(|source| !source.told.facts.name.is_empty())
     }
 

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_apps::{
-    Answer, Freshness, FreshnessState, Objects as _, Read, Sameness, Scope, ScopeError, Snapshot,
+    Answer, Freshness, FreshnessState, Objects as _, Read, Sameness, Scope, ScopeError, Snapshot, is_ready,
 };
 use taffrail_cluster::{Change, Connectivity, Reason, WatchEvent, WatchSettings, WatchState, Watcher};
 use taffrail_object::{GroupKind, ObjectKey, Projection};
+use taffrail_status::ClusterState as _;
 use tokio::time::Instant;
 
 use super::holders::Holders;
@@ -346,12 +347,20 @@ impl FleetWatcher {
                         }
                     };
                 let mut changed = false;
+                // Each node writes its status every five minutes, and a read follows only from its being ready or not.
+                let is_of_nodes = followed.kind.group.is_empty() && followed.kind.kind == "Node";
+                let mut is_to_plan = false;
                 batch.read(&mut self.parser, |change| match change {
                     Change::Upsert(object) => {
                         let Ok(document) = followed.read.document(object.root()) else { return };
                         let read = &followed.read;
                         let key =
                             ObjectKey::new(&*read.group, &*read.kind, object.namespace(), object.name());
+                        let was_ready = match is_of_nodes {
+                            true => snapshot.get(key.as_ref()).present().map(|it| is_ready(&it.object)),
+                            false => None,
+                        };
+                        is_to_plan |= !is_of_nodes || was_ready != Some(is_ready(&object));
                         let secret = key.kind == "Secret" && key.group.is_empty();
                         let is_whole_beside = projection == Projection::Metadata && beside.bring_body(&key);
                         let brings_body = is_whole_beside || values.contains_key(&key);
@@ -374,7 +383,7 @@ impl FleetWatcher {
                         forget(snapshot, values, &key);
                         followed.keys.remove(&key);
                         followed.unseen.remove(&key);
-                        changed = true;
+                        (changed, is_to_plan) = (true, true);
                     }
                     Change::Malformed(item) => {
                         let name = item.name.unwrap_or_else(|| format!("item {}", item.index));
@@ -392,14 +401,14 @@ impl FleetWatcher {
                         snapshot.retract_read(&followed.read);
                         snapshot.answer(&followed.read, Answer::Objects(Vec::new()));
                         followed.report(snapshot);
-                        changed = true;
+                        (changed, is_to_plan) = (true, true);
                     }
                 });
                 let has_moved = changed && may_declare(&followed.kind);
                 self.has_moved |= has_moved;
                 following.may_name_others |= has_moved;
                 following.scopes.insert(id, followed);
-                following.changed |= changed;
+                following.changed |= changed && is_to_plan;
                 if let Err(over) = following.charge(snapshot) {
                     self.let_go(at, &over);
                     self.has_moved = true;

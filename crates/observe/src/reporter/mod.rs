@@ -226,7 +226,7 @@ impl Shared {
                 }
             };
             let stands = looked.is_some_and(|looked| watcher.rows_stand(looked, Timestamp::now()));
-            if is_news || !stands {
+            if is_news || !stands || teller.owes_facts(self.now()) {
                 let begun = Instant::now();
                 looked = Some(Timestamp::now());
                 self.update(watcher, teller).await;

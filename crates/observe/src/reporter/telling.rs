@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use taffrail_api::ErrorRow;
 use taffrail_api::report::{
-    AppId, ClusterReport, HalfBody, HalfId, HalfSide, MAX_NAME, ReportStreams, halves,
+    AppId, ClusterReport, HalfBody, HalfId, HalfSide, MAX_NAME, ManagedCluster, ReportStreams, halves,
 };
 use taffrail_apps::{
     App, AppError, AppRef, ChangedRows, ClusterId, FleetMember, Freshness, Objects, Scope, Snapshot,
@@ -50,6 +50,8 @@ pub(super) struct FleetTeller {
     errors: Vec<AppError>,
     /// The moment at which the facts about the clusters were computed last.
     facts_at: Option<Duration>,
+    /// True if something changed since then, which may be a fact.
+    owes_facts: bool,
     /// The identity that each cluster had in an earlier run, or before it was read from the beginning again, by its
     /// name.
     earlier: HashMap<String, ClusterId>,
@@ -147,8 +149,10 @@ impl FleetTeller {
             let is_due = self.facts_at.is_none_or(|at| now.saturating_sub(at) >= FACTS);
             let has_begun = !begun.is_empty();
             if self.note_freshness(&fleet.snapshots) || is_all || has_begun || has_errors || is_due {
-                self.facts_at = Some(now);
+                (self.facts_at, self.owes_facts) = (Some(now), false);
                 self.tell_facts(fleet, streams, now);
+            } else {
+                self.owes_facts = true;
             }
             touched
         });
@@ -160,6 +164,12 @@ impl FleetTeller {
             streams.hold(&cluster.id, cluster.unsettled.map_or(Duration::ZERO, |since| since + EVIDENCE));
         }
         changed.unwrap_or_default()
+    }
+
+    /// Returns true if the facts about the clusters are due at the moment `now`, whether anything changes then or not: a
+    /// node may have turned unready since they were told last, and nothing else.
+    pub(super) fn owes_facts(&self, now: Duration) -> bool {
+        self.owes_facts && self.facts_at.is_some_and(|at| now.saturating_sub(at) >= FACTS)
     }
 
     /// Passes the moment of the last sign of life of each cluster, except aliases, to `streams`.
@@ -409,14 +419,22 @@ impl FleetTeller {
         for error in &self.errors {
             errors.entry(&error.cluster).or_default().push(ErrorRow::from(error));
         }
-        let clusters = fleet.clusters();
+        let (clusters, rules) = (fleet.clusters(), fleet.rules.active());
         let members: Vec<FleetMember<'_>> = members(&clusters);
         for member in &members {
             let name = member.objects.name();
             let cluster = self.by_name.get(name).and_then(|place| self.clusters.get(*place));
             let Some(cluster) = cluster.filter(|cluster| streams.has(&cluster.id)) else { continue };
+            let (managed, left_out) = ManagedCluster::of(member.objects, &rules, fleet.now);
             let facts = ClusterReport::of(member).with_freshness(member.objects.freshness(), fleet.now);
-            streams.set_facts(&cluster.id, facts, errors.remove(name).unwrap_or_default(), now);
+            let mut errors = errors.remove(name).unwrap_or_default();
+            if left_out > 0 {
+                let message =
+                    format!("{left_out} more objects of the cluster that stand for others are not told");
+                let (cluster, scope) = (name.to_owned(), "cluster".to_owned());
+                errors.push(ErrorRow { cluster, scope, reason: "TooMany".to_owned(), message });
+            }
+            streams.set_facts(&cluster.id, ClusterReport { managed, ..facts }, errors, now);
         }
     }
 }
@@ -657,6 +675,18 @@ mod tests {
         assert_eq!(stage.look(), [("2".to_owned(), 50), ("2".to_owned(), 0)]);
         stage.fleet.snapshots[1].set_stale_scopes(Vec::new());
         assert_eq!(stage.look(), [("2".to_owned(), 50)]);
+    }
+
+    #[test]
+    fn facts_are_told_soon_after_a_change_that_no_row_shows() {
+        let mut stage = Stage::new(1);
+        let told_at = stage.teller.facts_at.unwrap();
+        assert!(!stage.teller.owes_facts(told_at + FACTS * 2), "nothing changed");
+        stage.now = told_at + Duration::from_secs(1);
+        stage.fleet.rows.as_mut().unwrap().note(stage.fleet.snapshots.iter_mut().map(|it| (it, false)));
+        let reading = [ReadProgress::Settled; 2];
+        stage.teller.compare(&stage.fleet, &reading, false, &mut stage.streams, stage.now);
+        assert!(!stage.teller.owes_facts(stage.now) && stage.teller.owes_facts(told_at + FACTS));
     }
 
     fn ids(teller: &mut FleetTeller, clusters: &[Snapshot]) -> Vec<String> {

@@ -82,6 +82,9 @@ pub enum Problem {
     /// A text that is not the name of an API group.
     #[error("the rules file is for the group '{0}', which is not an API group")]
     Group(String),
+    /// A group or kind with `*` among the kinds whose objects stand for clusters; holds it.
+    #[error("the key 'clusters' of a rules file takes whole names of a group and of kinds, not '{0}'")]
+    ClusterPattern(String),
     /// Two keys that exclude each other, in one map.
     #[error("a rule has '{0}' and '{1}' in one map, where they exclude each other")]
     Both(&'static str, &'static str),

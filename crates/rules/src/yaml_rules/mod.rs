@@ -1,9 +1,11 @@
 //! Rules in YAML: a status for an object by its conditions and fields.
 //!
 //! A file has the rules of one API group, or of all groups with the same ending (`*.example.com`). Each kind has
-//! branches; the first one whose tests all hold decides. [`Layer`](crate::Layer) reads such files.
+//! branches; the first one whose tests all hold decides. A file may also name kinds whose objects stand for clusters.
+//! [`Layer`](crate::Layer) reads such files.
 
 mod cases;
+mod clusters;
 mod error;
 mod message;
 mod path;
@@ -21,6 +23,7 @@ use taffrail_status::assess::{Costs, elapsed};
 use taffrail_status::{Condition, ConditionType, FIRST_STATUS_RULE, Status, Verdict};
 
 pub use cases::{Case, Cases, read_cases};
+pub(crate) use clusters::ClusterFields;
 pub use error::{Problem, RuleFileError};
 pub use message::MessageError;
 pub use path::PathError;
@@ -40,6 +43,8 @@ pub struct GroupRules {
     pub(crate) kinds: FxHashMap<Box<str>, Arc<KindRules>>,
     /// The kinds that are patterns, the longest first.
     patterns: Vec<(Pattern, Box<str>)>,
+    /// The kinds whose objects stand for clusters.
+    pub(crate) clusters: FxHashMap<Box<str>, ClusterFields>,
 }
 
 /// The rules for one kind.

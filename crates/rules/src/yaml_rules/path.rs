@@ -126,6 +126,12 @@ impl Path {
             && matches!(self.steps.first(), Some(Step::Key(key)) if **key == *CHILDREN)
     }
 
+    /// Returns true if the path, taken from the object, leads into its status.
+    pub(super) fn is_of_status(&self) -> bool {
+        self.start != Start::Element
+            && matches!(self.steps.first(), Some(Step::Key(key)) if **key == *"status")
+    }
+
     pub(super) fn start(&self) -> Start {
         self.start
     }

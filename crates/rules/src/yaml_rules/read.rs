@@ -7,6 +7,7 @@ use serde_json::{Map, Value as Tree};
 use taffrail_object::{duration, yaml};
 use taffrail_status::Status;
 
+use super::clusters::ClusterFields;
 use super::error::{MAX_TEST_DEPTH, Problem, RuleFileError};
 use super::message::{self, Message};
 use super::path::{self, Path};
@@ -103,7 +104,7 @@ impl Reader<'_> {
     }
 
     fn group(&mut self, tree: &Keys, rules: &mut GroupRules) {
-        self.known(tree, &[&["group", "source", "kinds"]]);
+        self.known(tree, &[&["group", "source", "kinds", "clusters"]]);
         match self.text(tree, "group") {
             Some(group) if is_group(group) => rules.group = group.into(),
             Some(group) => self.tell(Problem::Group(group.to_owned())),
@@ -111,8 +112,13 @@ impl Reader<'_> {
             None => self.tell(Problem::Missing("group")),
         }
         let source = self.text(tree, "source");
+        let has_clusters = tree.contains_key("clusters");
+        if let Some(clusters) = tree.get("clusters") {
+            self.clusters(clusters, source, rules);
+        }
         let kinds = match tree.get("kinds") {
             Some(Tree::Object(kinds)) => kinds,
+            None if has_clusters => return,
             Some(_) => return self.wrong_type("kinds", "a map"),
             None => return self.tell(Problem::Missing("kinds")),
         };
@@ -131,6 +137,53 @@ impl Reader<'_> {
             }
         }
         self.kind = None;
+    }
+
+    /// Reads the kinds whose objects stand for clusters, the value of `clusters`.
+    fn clusters(&mut self, tree: &Tree, source: Option<&str>, rules: &mut GroupRules) {
+        let Tree::Object(kinds) = tree else { return self.wrong_type("clusters", "a map") };
+        for (names, tree) in kinds {
+            self.kind = Some(names.clone());
+            let wrong = [&*rules.group, names.as_str()].into_iter().find(|name| name.contains('*'));
+            if let Some(wrong) = wrong {
+                self.tell(Problem::ClusterPattern(wrong.to_owned()));
+                continue;
+            }
+            let Tree::Object(tree) = tree else {
+                self.wrong_type(names, "a map");
+                continue;
+            };
+            let Some(fields) = self.cluster_fields(tree, source) else { continue };
+            for name in names.split(',').map(str::trim) {
+                if rules.clusters.insert(name.into(), fields.clone()).is_some() {
+                    self.tell(Problem::Twice("the same file".to_owned()));
+                }
+            }
+        }
+        self.kind = None;
+    }
+
+    fn cluster_fields(&mut self, tree: &Keys, source: Option<&str>) -> Option<ClusterFields> {
+        self.known(tree, &[&["source", "id", "address", "name"]]);
+        if self.text(tree, "source").or(source).is_none() {
+            self.tell(Problem::Missing("source"));
+        }
+        let mut paths = |key: &'static str, default: &[&str]| -> Option<Box<[Path]>> {
+            let Some(value) = tree.get(key) else {
+                return default.iter().map(|text| self.path(key, text)).collect();
+            };
+            let mut read = Vec::new();
+            for text in listed(value) {
+                let Some(text) = text.as_str() else {
+                    self.wrong_type(key, "the path of a field or a list of paths");
+                    return None;
+                };
+                read.push(self.path(key, text)?);
+            }
+            Some(read.into())
+        };
+        let (ids, addresses) = (paths("id", &[])?, paths("address", &[])?);
+        Some(ClusterFields { ids, addresses, names: paths("name", &["metadata.name"])? })
     }
 
     fn kind(&mut self, tree: &Keys, source: Option<&str>) -> Option<KindRules> {

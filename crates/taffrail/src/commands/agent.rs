@@ -238,7 +238,8 @@ async fn follow_and_report(
     let rules = RuleSource::default().with_options(Budgets::default(), source.patience(), &source.trust);
     #[cfg(feature = "hub")]
     let asking = super::hub::answerer(members.clone(), rules.clone(), source.trust.clone());
-    let request = WatchRequest { clock, ..watch_request(members, source, ReadQuery::default(), rules) };
+    let asked = ReadQuery { cluster_status: true, ..ReadQuery::default() };
+    let request = WatchRequest { clock, ..watch_request(members, source, asked, rules) };
     let (outbox, messages) = mpsc::channel(WAITING);
     let (replies, inbox) = mpsc::channel(WAITING);
     let reporter = Reporter::new(FleetWatcher::start(request).await, outbox, inbox).knowing(known);

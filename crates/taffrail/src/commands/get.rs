@@ -525,6 +525,7 @@ const SPARE_OF_CLUSTERS: &[&str] = &[
     "ROUND TRIP",
     "OBSERVED",
     "VERSION",
+    "NODES",
     "LIVE SINCE",
     "NOT LIVE",
     "SOURCE",

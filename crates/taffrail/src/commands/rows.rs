@@ -151,13 +151,16 @@ impl ListRow for ClusterRow {
             ("MESSAGE", Cell::new(text::revision(&self.message))),
         ]);
         row.extend(self.source.as_deref().map(|source| ("SOURCE", Cell::new(source))));
+        row.extend(text::nodes(self).map(|nodes| ("NODES", Cell::new(nodes))));
         if !self.managed_as.is_empty() {
             let managed = |it: &ManagedAs| {
-                let proof = if it.unproven { ", by its name alone" } else { "" };
+                let proof = if it.unproven { ", by its own word alone" } else { "" };
                 let ObjectKey { kind, .. } = &it.object;
                 format!("{kind} {} of {}: {}{proof}", it.object.path(), it.cluster, it.status.word())
             };
-            let managed: Vec<String> = self.managed_as.iter().map(managed).collect();
+            let left_out = Some(self.managed_as_left_out).filter(|left_out| *left_out > 0);
+            let more = left_out.map(|left_out| format!("and {left_out} more"));
+            let managed: Vec<String> = self.managed_as.iter().map(managed).chain(more).collect();
             row.insert("MANAGED AS", Cell::new(managed.join("; ")));
         }
         let light = if self.light { "light" } else { "" };
@@ -329,10 +332,10 @@ fn cluster_style(cluster: &ClusterRow) -> Style {
     if status == Status::Current && cluster.problems > 0 { style(Status::Failed) } else { style(status) }
 }
 
-/// Columns about how a cluster is known, which are shown if a row has them: the objects that stand for it in management
-/// clusters, its source at a hub, and the reading of a live cluster.
-pub(super) const OF_READING: [&str; 8] =
-    ["MANAGED AS", "SOURCE", "READ", "ROUND TRIP", "REQUESTS", "RECEIVED", "LIVE SINCE", "NOT LIVE"];
+/// Columns about the cluster itself and how it is known, which are shown if a row has them: its nodes, the objects that
+/// stand for it in management clusters, its source at a hub, and the reading of a live cluster.
+pub(super) const OF_READING: [&str; 9] =
+    ["NODES", "MANAGED AS", "SOURCE", "READ", "ROUND TRIP", "REQUESTS", "RECEIVED", "LIVE SINCE", "NOT LIVE"];
 
 pub(super) fn cluster_columns(wide: bool) -> Vec<&'static str> {
     if wide {

@@ -10,7 +10,7 @@ use snapbox::str;
 use taffrail_object::yaml;
 use taffrail_sim::{Fault, Trouble};
 use taffrail_testkit::agents::{AgentProcess, AgentsHub};
-use taffrail_testkit::objects;
+use taffrail_testkit::objects::{self, anything, definition, namespace};
 
 use super::served::Served;
 use super::{Answer, command, hub_logs, logs, run, taffrail, verbs, watch};
@@ -532,4 +532,65 @@ fn an_agent_that_keeps_its_identity_in_a_secret_goes_on_elsewhere() {
     // As a Pod on another node, whose token is gone.
     start(&["--token-file", "/nowhere/token"]).until("Connected: the agent reports cluster 'eu-1'.");
     start(&[]).until("Connected: the agent reports cluster 'eu-1'.");
+}
+
+/// Returns a Node that is ready or not.
+fn node(name: &str, ready: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
+        "status": {"conditions": [{"type": "Ready", "status": ready, "reason": "KubeletSays", "message": "its word",
+            "lastTransitionTime": "2026-03-01T10:00:00Z"}]}})
+}
+
+#[test]
+fn agents_tell_of_nodes_and_of_the_clusters_for_which_objects_stand() {
+    let cluster = |phase: &str| {
+        json!({"apiVersion": "cluster.x-k8s.io/v1beta1", "kind": "Cluster", "metadata": {"namespace": "fleet", "name": "edge"},
+            "status": {"phase": phase}})
+    };
+    let served = Served::start_verbatim(&["mgmt", "edge"], |name, filled| {
+        let metadata = json!({"name": "kube-system", "uid": format!("uid-{name}")});
+        filled.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})).unwrap();
+        if name == "edge" {
+            filled.apply(node("n-1", "True")).unwrap();
+            filled.apply(node("n-2", "False")).unwrap();
+            return;
+        }
+        filled.apply(namespace("fleet")).unwrap();
+        filled.apply(definition("cluster.x-k8s.io", "v1beta1", "Cluster", anything())).unwrap();
+        filled.apply(cluster("Failed")).unwrap();
+    });
+    let hub = Hub::start();
+    let agents = ["mgmt", "edge"].map(|name| {
+        let token = hub.token("agent-token", &[]);
+        let mut agent = hub.agent(&served, name, name, &["--token-file", &token]);
+        agent.until("Connected");
+        agent
+    });
+    let told = |answer: &Answer| {
+        let json: Value = serde_json::from_str(&answer.stdout).unwrap_or_default();
+        let rows = json["items"].as_array().cloned().unwrap_or_default();
+        let edge = rows.iter().find(|row| row["name"] == "edge").cloned().unwrap_or_default();
+        let managed = &edge["managedAs"][0];
+        let (nodes, unready) = (&edge["nodes"], &edge["nodes"]["unready"]["name"]);
+        format!(
+            "{}/{} {unready} {} {} {} {}",
+            nodes["ready"],
+            nodes["total"],
+            managed["cluster"],
+            managed["status"],
+            managed["unproven"],
+            edge["status"]
+        )
+    };
+    let ask = |expected: &str| {
+        let list = ["get", "clusters", "-o", "json"];
+        let answer = hub.ask_until(&list, |answer| told(answer) == expected);
+        assert_eq!(told(&answer), expected, "{}{}", answer.stdout, answer.stderr);
+    };
+    // The word of the management cluster is only that the objects of this name failed, and edge itself is well.
+    ask("1/2 \"n-2\" \"mgmt\" \"Failed\" true \"Current\"");
+    served.clusters[0].apply(cluster("Provisioned")).unwrap();
+    served.clusters[1].apply(node("n-2", "True")).unwrap();
+    ask("2/2 null \"mgmt\" \"Current\" true \"Current\"");
+    drop(agents);
 }

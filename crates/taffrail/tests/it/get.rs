@@ -247,7 +247,7 @@ fn wide_rows_are_complete_on_a_narrow_screen() {
 }
 
 /// The clusters of a dump of a management cluster and of the cluster that it manages.
-pub(crate) fn managed(options: &[&str]) -> super::Answer {
+pub(crate) fn managed(command: &[&str]) -> super::Answer {
     let folder = tempfile::tempdir().unwrap();
     let hub = "\
 apiVersion: cluster.x-k8s.io/v1beta1
@@ -261,28 +261,71 @@ kind: WorkloadCluster
 metadata: {namespace: fleet, name: edge}
 spec: {clusterName: edge}
 ";
+    // Whoever may write into one namespace can name any cluster.
+    let claim = |number: usize| {
+        format!(
+            "---\napiVersion: infra.nephio.org/v1alpha1\nkind: WorkloadCluster\n\
+             metadata: {{namespace: a-tenant, name: w-{number}}}\nspec: {{clusterName: edge}}\n"
+        )
+    };
+    let hub = format!("{hub}{}", (0..10).map(claim).collect::<String>());
     let edge = "\
 apiVersion: v1
 kind: ConfigMap
 metadata: {namespace: shop, name: web, labels: {app.kubernetes.io/instance: web}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n-1}
+status: {conditions: [{type: Ready, status: 'True', reason: KubeletReady}]}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n-2}
+status:
+  conditions:
+  - {type: Ready, status: Unknown, reason: NodeStatusUnknown, message: no word of it, lastTransitionTime: '2026-03-01T10:00:00Z'}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: n-3}
+status: {conditions: [{type: Ready, status: 'False', reason: KubeletNotReady, lastTransitionTime: '2026-03-01T11:00:00Z'}]}
 ";
     std::fs::write(folder.path().join("hub.yaml"), hub).unwrap();
     std::fs::write(folder.path().join("edge.yaml"), edge).unwrap();
     let from = ["--from", folder.path().to_str().unwrap(), "--now", super::NOW];
-    taffrail(&[&["get", "clusters"], options, &from].concat(), "")
+    taffrail(&[command, &from].concat(), "")
+}
+
+#[test]
+fn cluster_shows_its_nodes_which_change_nothing_else() {
+    let json = managed(&["get", "clusters", "-o", "json"]).json();
+    let row = |name: &str| json["items"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap();
+    let (nodes, status) = (&row("edge")["nodes"], &row("edge")["status"]);
+    assert_eq!((&nodes["ready"], &nodes["total"], status.as_str()), (&1.into(), &3.into(), Some("Current")));
+    assert_eq!(nodes["unready"]["name"], "n-2", "it has not been ready for longest: {nodes}");
+    // A dump without nodes may just not have them.
+    assert!(row("hub").get("nodes").is_none() && row("hub").get("nodesUnobserved").is_none());
+    let wide = managed(&["get", "clusters", "-o", "wide"]).stdout;
+    assert!(wide.contains("1/3, n-2 NodeStatusUnknown"), "{wide}");
+    let overview = managed(&["overview", "-o", "json"]).json();
+    let totals = serde_json::json!({"clusters": 1, "ready": 1, "total": 3});
+    assert_eq!(overview["nodes"], totals);
 }
 
 #[test]
 fn cluster_is_listed_with_the_objects_that_stand_for_it() {
-    let json = managed(&["-o", "json"]).json();
+    let json = managed(&["get", "clusters", "-o", "json"]).json();
     let edge = json["items"].as_array().unwrap().iter().find(|row| row["name"] == "edge").unwrap();
     assert_eq!(edge["status"], "Current");
     let managed_as: Vec<String> = (edge["managedAs"].as_array().unwrap().iter())
         .map(|it| format!("{} {} {}", it["object"]["kind"], it["cluster"], it["unproven"]))
         .collect();
     assert!(managed_as.contains(&"\"WorkloadCluster\" \"hub\" true".to_owned()), "{managed_as:?}");
-    let wide = managed(&["-o", "wide"]).stdout;
+    assert_eq!((managed_as.len(), &edge["managedAsLeftOut"]), (10, &2.into()));
+    let wide = managed(&["get", "clusters", "-o", "wide"]).stdout;
     assert!(wide.lines().next().unwrap().contains("MANAGED AS"), "{wide}");
+    assert!(wide.contains("; and 2 more"), "{wide}");
     assert!(wide.contains("WorkloadCluster fleet/edge of hub: "), "{wide}");
-    assert!(wide.contains(", by its name alone"), "{wide}");
+    assert!(wide.contains(", by its own word alone"), "{wide}");
 }

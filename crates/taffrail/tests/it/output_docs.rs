@@ -262,7 +262,8 @@ fn every_field_is_documented_and_every_documented_field_is_met() {
     super::contradictions::samples().into_iter().for_each(&mut compare);
     super::together::samples().into_iter().for_each(&mut compare);
     compare(super::trust::sample());
-    compare(super::get::managed(&["-o", "json"]));
+    compare(super::get::managed(&["get", "clusters", "-o", "json"]));
+    compare(super::get::managed(&["overview", "-o", "json"]));
     super::app::related().into_iter().for_each(&mut compare);
     super::differs::samples().into_iter().for_each(&mut compare);
     super::logs::samples().into_iter().for_each(&mut compare);

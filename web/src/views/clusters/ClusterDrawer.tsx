@@ -11,6 +11,8 @@ import { Drawer } from "../../parts/Drawer";
 import { FreshMark } from "../../parts/Marks";
 import { ErrorNote, Loading, Note, ViewCommand } from "../../parts/Notes";
 import { Text } from "../../parts/Text";
+import { nodesWord, statusWord } from "../../lib/words";
+import { hubAway } from "../../live/live";
 
 export function ClusterDrawer(props: { name: string }) {
   const [answer, again] = createAnswer(
@@ -41,6 +43,33 @@ export function ClusterDrawer(props: { name: string }) {
                   <CountList counts={row().counts} words />
                   <p><a class="button" href={apps()}>Show its apps</a></p>
                 </section>
+                <Show when={nodesWord(row(), row().freshness.state === "live" && !hubAway())}>
+                  {(text) => (
+                    <section class="block">
+                      <h3>Nodes <span class="muted">{text()}</span></h3>
+                      <Show when={row().nodesUnobserved}>{(why) => <p class="muted">They are not known: <Text value={why()} /></p>}</Show>
+                      <Show when={row().nodes?.unready}>
+                        {(node) => <p><span class="strong"><Text value={node().name} /></span> <span class="muted">{node().reason} for <Age since={node().since} /></span> <Text value={node().message ?? ""} /></p>}
+                      </Show>
+                    </section>
+                  )}
+                </Show>
+                <Show when={row().managedAs?.length}>
+                  <section class="block">
+                    <h3>What management clusters say of it <span class="muted">{number((row().managedAs?.length ?? 0) + (row().managedAsLeftOut ?? 0))}</span></h3>
+                    <ul class="scopes">
+                      <For each={row().managedAs}>
+                        {(it) => (
+                          <li>
+                            <span class="strong">{it.object.kind} <Text value={it.object.namespace ? `${it.object.namespace}/${it.object.name}` : it.object.name} /></span>{" "}
+                            <span class="muted">of <Text value={it.cluster} />{it.unproven ? ", which only claims to stand for it" : ""}</span> {statusWord(it.status)} <Text value={it.message ?? ""} />
+                          </li>
+                        )}
+                      </For>
+                    </ul>
+                    <Show when={row().managedAsLeftOut}>{(more) => <p class="muted">{number(more())} more are not listed.</p>}</Show>
+                  </section>
+                </Show>
                 <section class="block">
                   <h3>How it is read</h3>
                   <dl class="facts">

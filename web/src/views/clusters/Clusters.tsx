@@ -6,8 +6,8 @@ import { command, listFlags } from "../../lib/command";
 import { clusters as counts, hubAway } from "../../live/live";
 import { createPaged } from "../../lib/paged";
 import { go, param, withQuery } from "../../lib/router";
-import { count, number } from "../../lib/text";
-import { STATUSES } from "../../lib/words";
+import { count, number, plain } from "../../lib/text";
+import { nodesWord, STATUSES } from "../../lib/words";
 import { Age } from "../../parts/Age";
 import { Bar, CountList } from "../../parts/Bar";
 import { Moved } from "../../parts/Moved";
@@ -58,6 +58,7 @@ export function Clusters() {
     { name: "bar", title: "Shares", isSilent: true },
     { name: "counts", title: "Apps by status" },
     { name: "seen", title: "Seen", isNumber: true },
+    { name: "nodes", title: "Nodes" },
     { name: "version", title: "Version" },
   ];
 
@@ -111,6 +112,7 @@ function Row(props: { row: ClusterRow; hasLeft: boolean }) {
       <Cell column="bar"><Bar counts={row().counts} /></Cell>
       <Cell column="counts"><CountList counts={row().counts} /></Cell>
       <Cell column="seen" class="num muted"><Show when={row().freshness.state === "live"} fallback={<Age since={row().freshness.observedAt} />}><span class="seen-now">now</span></Show></Cell>
+      <Cell column="nodes" class="muted"><span class="clip" title={plain(row().nodesUnobserved ?? "") || undefined}>{nodesWord(row(), row().freshness.state === "live" && !hubAway())}</span></Cell>
       <Cell column="version" class="muted"><span class="clip">{row().version}</span></Cell>
     </>
   );

@@ -20,7 +20,9 @@ use taffrail_apps::{
 };
 use taffrail_cluster::Reason;
 use taffrail_hub::agents::Agents;
-use taffrail_hub::{Ask, AskError, Asking, AskingLogs, FleetIndex, LogBounds, Operate, OperationRun};
+use taffrail_hub::{
+    Ask, AskError, Asking, AskingLogs, FleetIndex, LogBounds, ManagedClusters, Operate, OperationRun,
+};
 use taffrail_object::ObjectKey;
 use taffrail_observe::logs::{LogPlaces, LogReader};
 use taffrail_observe::{
@@ -283,7 +285,7 @@ impl Asker {
         let members = self.members.borrow();
         let followed: HashSet<&str> = members.members.iter().map(|member| &*member.name).collect();
         let reported = view.reported(|name| !followed.contains(name));
-        (!reported.is_empty()).then(|| ReportedClusters::new(reported))
+        (!reported.is_empty()).then(|| ReportedClusters::new(reported, ManagedClusters::of(&view)))
     }
 
     /// Answers the question of a list as [`Asker::answer`] does, with the clusters that agents report; `restore` puts
@@ -580,7 +582,7 @@ impl Asker {
 
 /// Returns true if a hub follows all that `asked` reads, in whichever namespace.
 fn is_followed(asked: &ReadQuery) -> bool {
-    ReadQuery { namespace: None, ..asked.clone() } == ReadQuery::default()
+    ReadQuery { namespace: None, cluster_status: false, ..asked.clone() } == ReadQuery::default()
 }
 
 impl Ask for Asker {

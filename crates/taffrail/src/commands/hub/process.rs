@@ -156,7 +156,8 @@ impl HubProcess {
         let asker = Arc::new(asker);
         let api = api.with_asker(Arc::clone(&asker) as Arc<dyn Ask>);
         let api = Arc::new(api.with_operator(asker));
-        let asked = ReadQuery { cluster_secrets: tools.clone(), ..ReadQuery::default() };
+        let asked =
+            ReadQuery { cluster_secrets: tools.clone(), cluster_status: true, ..ReadQuery::default() };
         metrics.start(&index, &clock, &mut parts);
         let request = WatchRequest { clock, light, ..watch_request(members, source, asked, rules) };
         let (outbox, messages) = mpsc::channel(WAITING);

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use taffrail_api::question::{AskedClusters, AskedFleet, FleetProblem, View};
 use taffrail_api::{AppRow, ClusterRow, ErrorRow};
 use taffrail_apps::{App, AppError, AppList, Objects, Scope, ScopeError, Snapshot};
-use taffrail_hub::ReportedCluster;
+use taffrail_hub::{ManagedClusters, ReportedCluster};
 use taffrail_object::ObjectKey;
 use taffrail_observe::FleetSnapshot;
 use taffrail_status::ActiveRules;
@@ -27,6 +27,8 @@ pub(super) struct ReportedClusters {
     rows: HashMap<RowId, AppRow>,
     /// The names of those that only metrics tell of.
     of_metrics: HashSet<String>,
+    /// What management clusters tell of all clusters.
+    managed: ManagedClusters,
 }
 
 /// The home, the cluster and the name of an app, by which its row is found.
@@ -37,8 +39,8 @@ fn id(row: &AppRow) -> RowId {
 }
 
 impl ReportedClusters {
-    pub(super) fn new(reported: Vec<ReportedCluster>) -> ReportedClusters {
-        let mut all = ReportedClusters::default();
+    pub(super) fn new(reported: Vec<ReportedCluster>, managed: ManagedClusters) -> ReportedClusters {
+        let mut all = ReportedClusters { managed, ..ReportedClusters::default() };
         for ReportedCluster { row, facts, errors, apps } in reported {
             // The identity of each other cluster is known.
             let is_of_metrics = facts.id.is_none();
@@ -101,14 +103,14 @@ impl ReportedClusters {
         }
     }
 
-    /// Puts the rows of clusters as they were reported in the place of those that were made of clusters without objects.
+    /// Puts the rows of clusters as they were reported in the place of those that were made of clusters without objects, and
+    /// into all what management clusters tell of them, which may be agents', too.
     pub(super) fn restore_clusters(&self, rows: &mut [ClusterRow]) {
         for row in rows {
             if let Some(reported) = self.clusters.get(&row.name) {
-                // What other clusters tell of it, its source does not know.
-                let managed_as = std::mem::take(&mut row.managed_as);
-                *row = ClusterRow { managed_as, ..reported.clone() };
+                row.clone_from(reported);
             }
+            self.managed.put_into_named(row);
         }
     }
 }
