@@ -181,7 +181,7 @@ pub struct App {
     /// The object that contains health rules for the app's objects but is not fully trusted; `None` if all such
     /// objects are.
     pub unheard: Option<Unheard>,
-    /// What is known of the objects as a whole, if their cluster is read lightly: then `resources` is empty. `None` if
+    /// The state of the objects as a whole, if their cluster is read lightly: then `resources` is empty. `None` if
     /// they are read one by one.
     pub unread: Option<UnreadObjects>,
     /// The object because of which the declared objects are not all known: the storage of a Helm release, an inventory

@@ -24,7 +24,7 @@ pub(crate) enum Destination {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SaidHealth {
     pub(crate) status: Status,
-    /// What the controller says, in words.
+    /// The word of the controller, as a sentence.
     pub(crate) message: String,
     /// The time since when the objects are not well; `None` if they are, or if it is not known.
     pub(crate) since: Option<Timestamp>,

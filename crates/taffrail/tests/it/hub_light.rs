@@ -60,10 +60,10 @@ fn an_app_of_a_light_cluster_has_what_its_controller_says_until_it_is_opened() {
     std::fs::write(path("token"), hub.token()).unwrap();
     hub.wait_until_complete();
     let (url, token) = (hub.url(), path("token"));
-    let asked = |view: &[&str]| [view, &["--hub", &url, "--hub-token-file", &token]].concat();
+    let flags = ["--hub", &url, "--hub-token-file", &token];
 
     // The rows of the API, and those of a command, are the same.
-    let of_command = taffrail(&asked(&["get", "apps", "-o", "json"]), "").json();
+    let of_command = taffrail(&[&["get", "apps", "-o", "json"][..], &flags].concat(), "").json();
     for list in [hub.list("/api/v1/apps?limit=50"), of_command] {
         assert_eq!(list["items"].as_array().unwrap().len(), 4, "{list}");
         let [full, web, till] =
@@ -77,11 +77,11 @@ fn an_app_of_a_light_cluster_has_what_its_controller_says_until_it_is_opened() {
         assert_eq!((&till["health"], &till["said"]), (&json!("Current"), &json!(true)), "{till}");
         assert_eq!(till["unobserved"], json!(["objects"]));
     }
-    let table = taffrail(&asked(&["get", "apps"]), "").stdout;
+    let table = taffrail(&[&["get", "apps"][..], &flags].concat(), "").stdout;
     assert!(table.contains("Ready (said)"), "{table}");
-    let wide = taffrail(&asked(&["get", "clusters", "-o", "wide"]), "").stdout;
+    let wide = taffrail(&[&["get", "clusters", "-o", "wide"][..], &flags].concat(), "").stdout;
     assert!(wide.contains("light, "), "{wide}");
-    let rows = taffrail(&asked(&["get", "clusters", "-o", "json"]), "").json();
+    let rows = taffrail(&[&["get", "clusters", "-o", "json"][..], &flags].concat(), "").json();
     let light: Vec<&Value> = rows["items"].as_array().unwrap().iter().map(|row| &row["light"]).collect();
     assert_eq!(light, [&Value::Null, &json!(true)]);
     // What is unobserved is nowhere Ready.
@@ -90,7 +90,7 @@ fn an_app_of_a_light_cluster_has_what_its_controller_says_until_it_is_opened() {
     assert_eq!((&us["counts"]["Current"], &us["counts"]["Unknown"]), (&json!(1), &json!(1)), "{us}");
 
     // The cluster is read in full for the one who opens an app.
-    let opened = asked(&["app", "us/flux-kustomization/shop/web", "-o", "json"]);
+    let opened = [&["app", "us/flux-kustomization/shop/web", "-o", "json"][..], &flags].concat();
     let answer = ask_until(&opened, |answer| answer.code == 0).json();
     let app = &answer["items"][0]["app"];
     assert_eq!(

@@ -59,6 +59,17 @@ fn pid(hub: &Hub) -> Result<u32> {
     Ok(u32::try_from(hub.pid().as_raw_nonzero().get())?)
 }
 
+/// Starts a hub of the clusters in the folder `fleet`; without clusters if that is `None`.
+fn start(program: &Path, data: &Path, fleet: Option<&Path>) -> Result<Hub> {
+    let mut command = Command::new(program);
+    command.args(["hub", "serve", "--listen", "127.0.0.1:0", "--data"]).arg(data.join("hub"));
+    match fleet {
+        Some(fleet) => command.arg("--kubeconfig").arg(fleet).args(["--all-contexts", "--light"]),
+        None => command.args(["--clusters-from", "none"]),
+    };
+    Hub::start(&mut command)
+}
+
 impl Light {
     pub(super) fn run(self) -> Result<()> {
         let (allowed, _) =
@@ -72,7 +83,7 @@ impl Light {
         let program = binary::build(Profile::Release)?;
         let simulator = binary::build_bench("taffrail-sim", "declaring")?;
         let folder = tempfile::tempdir().context("cannot make a folder")?;
-        let empty = self.hub(&program, folder.path(), None)?;
+        let empty = start(&program, folder.path(), None)?;
         let empty = Usage::of(pid(&empty)?)?;
         println!("a hub without clusters: {:.1} MiB resident", empty.resident);
         let few = self.measure(&program, &simulator, FEW)?;
@@ -84,17 +95,6 @@ impl Light {
             println!("each further watched kind: {further:.1} KiB a cluster");
         }
         Ok(())
-    }
-
-    /// Starts a hub of the clusters in the folder `fleet`; without clusters if that is `None`.
-    fn hub(&self, program: &Path, data: &Path, fleet: Option<&Path>) -> Result<Hub> {
-        let mut command = Command::new(program);
-        command.args(["hub", "serve", "--listen", "127.0.0.1:0", "--data"]).arg(data.join("hub"));
-        match fleet {
-            Some(fleet) => command.arg("--kubeconfig").arg(fleet).args(["--all-contexts", "--light"]),
-            None => command.args(["--clusters-from", "none"]),
-        };
-        Hub::start(&mut command)
     }
 
     /// Measures a hub of all clusters, each with `kinds` kinds.
@@ -116,7 +116,7 @@ impl Light {
             simulated.push(running);
         }
         let begun = Instant::now();
-        let hub = self.hub(program, folder.path(), Some(&fleet))?;
+        let hub = start(program, folder.path(), Some(&fleet))?;
         let pid = pid(&hub)?;
         let limit = Duration::from_secs(60 + self.clusters as u64 / 10);
         loop {

@@ -16,7 +16,7 @@ use futures::future::select_all;
 use jiff::Timestamp;
 use taffrail_api::question::{OverviewView, View as _};
 use taffrail_apps::ReadQuery;
-use taffrail_observe::{FleetWatcher, LightReach, NO_EXTRA};
+use taffrail_observe::{FleetWatcher, NO_EXTRA};
 use taffrail_status::Trust;
 use taffrail_status::assess::Budgets;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -249,7 +249,8 @@ async fn follow(source: &SourceArguments) -> Result<FleetWatcher, CommandError> 
 #[cfg(feature = "hub")]
 async fn hub(source: &SourceArguments) -> Result<LoopbackHub, CommandError> {
     let socket = Socket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
-    LoopbackHub::start(members(source)?, Vec::new(), LightReach::default(), source, socket).await
+    let light = taffrail_observe::LightReach::default();
+    LoopbackHub::start(members(source)?, Vec::new(), light, source, socket).await
 }
 
 /// The output of the demo: a screen on a terminal, else lines.
