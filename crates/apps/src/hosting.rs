@@ -215,7 +215,7 @@ impl<'f> Known<'f> {
     /// Returns the place of the cluster for which an object in the cluster `home` stands, and true if that is proved;
     /// `None` if it is not in the fleet, or is `home` itself.
     ///
-    /// What a controller observed comes before what the author claims, so that a claim never hides a proof.
+    /// A name that a controller observed comes before one that the author claims, so that a claim never hides a proof.
     fn hosted(
         &self,
         fleet: &Fleet<'_>,

@@ -370,7 +370,7 @@ fn cluster_shows_the_objects_that_stand_for_it() {
     // Only a status is the word of a controller.
     let [first, others @ ..] = &managed("edge")[..] else { panic!() };
     assert_eq!(*first, ("ClusterProfile", "hub", false));
-    assert_eq!(others, ["Cluster", "ManagedCluster", "WorkloadCluster"].map(|kind| (kind, "hub", true)));
+    assert_eq!(others, ["ManagedCluster", "Cluster", "WorkloadCluster"].map(|kind| (kind, "hub", true)));
     assert_eq!(managed("cloud"), [("ContainerCluster", "hub", false)]);
     assert_eq!(managed("hub"), []);
     let edge = rows.items.iter().find(|row| row.name == "edge").unwrap();

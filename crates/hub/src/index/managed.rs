@@ -14,7 +14,7 @@ use super::published::PublishedCluster;
 use super::view::{FleetView, SpeakingSource};
 use crate::fleet::told_source;
 
-/// What management clusters tell of each cluster, by its place and by its name.
+/// The objects that stand for each cluster in management clusters, by its place and by its name.
 #[derive(Debug, Default)]
 pub struct ManagedClusters {
     by_place: HashMap<Place, Managed>,

@@ -1,6 +1,6 @@
 //! Another hub of Taffrail: `taffrail_app_state` of apps that are not well, and `taffrail_app_units`, which counts all.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use taffrail_api::AppName;
 use taffrail_apps::Delivery;
@@ -13,6 +13,9 @@ pub(crate) const APP_STATE: &str = "taffrail_app_state";
 const APP_UNITS: &str = "taffrail_app_units";
 const CLUSTER_FRESHNESS: &str = "taffrail_cluster_freshness";
 const OMITTED: &str = "taffrail_hub_series_omitted";
+
+/// The number of apps from which on those of targets that tell nothing are forgotten.
+const MAX_KEYS: usize = 100_000;
 
 /// The maximum number of pairs of app and cluster that are remembered.
 const MAX_PAIRS: usize = 200_000;
@@ -53,8 +56,12 @@ struct Listed {
 struct Scrape {
     /// The time at which it told that it omits no app; `None` if it did not.
     is_whole: Option<f64>,
+    /// The time at which it told that it omits no cluster; `None` if it did not.
+    is_whole_of_clusters: Option<f64>,
     /// The clusters that are live, with the times of the samples.
     live: HashMap<Box<str>, f64>,
+    /// All clusters, with the times of the samples.
+    clusters: HashMap<Box<str>, f64>,
 }
 
 pub(super) fn selectors() -> Vec<Selector> {
@@ -82,22 +89,27 @@ pub(super) fn tell(samples: &[Option<Samples>], telling: &mut Telling<'_>) {
         add(sample.at, target, place, key, status, telling);
     }
     let mut scrapes: HashMap<Target, Scrape> = HashMap::new();
-    for sample in of(2) {
+    for sample in of(2).iter().filter(|sample| telling.is_number(sample)) {
+        let Some(cluster) = telling.checked_cluster(sample.series.own(CLUSTER)) else { continue };
+        let target = sample.series.target_of_named(&telling.config.cluster_label);
+        let scrape = scrapes.entry(target).or_default();
+        scrape.clusters.insert(cluster.clone(), sample.at);
         // A cluster that the hub does not reach gives no sign of life.
-        if telling.is_number(sample)
-            && sample.series.value == 0.0
-            && let Some(cluster) = telling.checked_cluster(sample.series.own(CLUSTER))
-        {
+        if sample.series.value == 0.0 {
             let newest = telling.clusters.entry(cluster.clone()).or_insert(sample.at);
             *newest = newest.max(sample.at);
-            let target = sample.series.target_of_named(&telling.config.cluster_label);
-            let scrape = scrapes.entry(target).or_default();
             scrape.live.insert(cluster, sample.at);
         }
     }
-    for sample in of(3).iter().filter(|it| it.series.label("metric") == APP_STATE && it.series.value == 0.0) {
+    for sample in of(3).iter().filter(|it| it.series.value == 0.0) {
         let target = sample.series.target(&telling.config.cluster_label);
-        scrapes.entry(target).or_default().is_whole = Some(sample.at);
+        match sample.series.label("metric") {
+            APP_STATE => scrapes.entry(target).or_default().is_whole = Some(sample.at),
+            CLUSTER_FRESHNESS => {
+                scrapes.entry(target).or_default().is_whole_of_clusters = Some(sample.at);
+            }
+            _ => {}
+        }
     }
     if telling.is_whole {
         well(of(1), &scrapes, &listed, telling);
@@ -108,7 +120,8 @@ pub(super) fn tell(samples: &[Option<Samples>], telling: &mut Telling<'_>) {
 const UNWELL: [Status; 5] =
     [Status::Failed, Status::NotFound, Status::Unknown, Status::Terminating, Status::InProgress];
 
-/// Tells of apps that were listed before, and are well now: the numbers by status leave no room for another one.
+/// Tells of apps that are well: those that were listed before, and those of a target with one cluster. The numbers by status
+/// leave no room for another one.
 fn well(
     units: &[Sample],
     scrapes: &HashMap<Target, Scrape>,
@@ -130,8 +143,12 @@ fn well(
         of_key.at = Some((oldest.min(sample.at), newest.max(sample.at)));
     }
     let nothing = Scrape::default();
-    // An exporter that tells of other apps each time takes no more memory.
-    telling.memory.keys.retain(|id, _| counted.contains_key(id));
+    // A target that tells nothing, since it is down, says the same again later. An exporter that tells of other apps each
+    // time takes no more memory.
+    let told: HashSet<&Target> = counted.keys().map(|(target, _)| target).collect();
+    let has_room = telling.memory.keys.len() < MAX_KEYS;
+    let memory = &mut telling.memory.keys;
+    memory.retain(|id, _| counted.contains_key(id) || has_room && !told.contains(&id.0));
     telling.memory.pairs = telling.memory.keys.values().map(|known| known.clusters.len()).sum();
     for (id, Units { counts, at }) in counted {
         let Some((oldest, newest)) = at.filter(|_| counts.len() == Status::ALL.len()) else { continue };
@@ -154,6 +171,15 @@ fn well(
         // What another scrape told does not fit these numbers.
         let is_same = |at: f64| (at - oldest).abs() < 1.0;
         let scrape = scrapes.get(&id.0).unwrap_or(&nothing);
+        // What an agent counts is in its only cluster.
+        let is_there = scrape.is_whole_of_clusters.is_some_and(is_same)
+            && scrape.clusters.len() == 1
+            && scrape.clusters.values().copied().all(is_same)
+            && total == 1.0;
+        let unlisted = match is_there {
+            true => scrape.clusters.keys().filter(|it| !listed.clusters.contains(*it)).cloned().collect(),
+            false => unlisted,
+        };
         let is_told = is_same(newest)
             && scrape.is_whole.is_some_and(is_same)
             && listed.times.iter().copied().all(is_same)

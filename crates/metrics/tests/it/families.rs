@@ -8,7 +8,7 @@ use taffrail_apps::FreshnessState;
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
-use crate::stage::Stage;
+use crate::stage::{Stage, TARGET};
 
 /// Scrapes a text thrice, and compares the rows.
 async fn check(stage: &mut Stage, text: &str, expected: impl snapbox::IntoData) {
@@ -191,6 +191,48 @@ us flux-kustomization flux-system/shop: InProgress, Unknown ? - [taffrail_app_st
 us flux-kustomization flux-system/shop: Ready, Unknown ? - - Objects Sync Revisions Applied Suspended Source Message
 
 "#]]).await;
+}
+
+#[tokio::test]
+async fn what_is_well_in_the_only_cluster_of_an_agent_needs_not_have_been_listed() {
+    let mut stage = Stage::new().await;
+    stage.scrape(&agent(Status::Current)).await;
+    assert!(stage.is_any_green(), "{}", stage.table());
+    // Down, and back.
+    stage.prometheus.state().fail(TARGET);
+    stage.read().await;
+    assert!(!stage.is_any_green(), "{}", stage.table());
+    stage.scrape(&agent(Status::Current)).await;
+    assert!(stage.is_any_green(), "{}", stage.table());
+    // A cluster more, and nobody knows in which of them the app is.
+    let mut stage = Stage::new().await;
+    let two = agent(Status::Current).replace(
+        "taffrail_cluster_freshness{cluster=\"us\"} 0\n",
+        "taffrail_cluster_freshness{cluster=\"us\"} 0\ntaffrail_cluster_freshness{cluster=\"eu\"} 0\n",
+    );
+    assert!(two.contains("\"eu\""), "{two}");
+    stage.scrape(&two).await;
+    assert!(!stage.is_any_green(), "{}", stage.table());
+    // Nor if clusters are omitted.
+    let mut stage = Stage::new().await;
+    let omitting =
+        agent(Status::Current).replace("taffrail_cluster_freshness\"} 0", "taffrail_cluster_freshness\"} 1");
+    stage.scrape(&omitting).await;
+    assert!(!stage.is_any_green(), "{}", stage.table());
+}
+
+#[tokio::test]
+async fn apps_of_a_hub_that_was_down_are_known_again() {
+    let red = r#"taffrail_app_state{app="flux-kustomization/flux-system/shop",cluster="us"} 0"#;
+    let mut stage = Stage::new().await;
+    stage.scrapes(&hub(red, 4, 1), 3).await;
+    stage.scrapes(&hub("", 5, 0), 2).await;
+    assert!(stage.is_any_green(), "{}", stage.table());
+    stage.prometheus.state().fail(TARGET);
+    stage.read().await;
+    assert!(!stage.is_any_green(), "{}", stage.table());
+    stage.scrapes(&hub("", 5, 0), 2).await;
+    assert!(stage.is_any_green(), "{}", stage.table());
 }
 
 /// The labels of a target to which Prometheus adds no cluster.

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use taffrail_apps::ReadQuery;
 use taffrail_cluster::{BootClock, ListStrategy};
 use taffrail_observe::{
-    ClusterSelection, FleetWatcher, GroupStatusEvent, LookRequest, NO_EXTRA, Reporter, TimeLimits,
-    WatchRequest, look, members,
+    ClusterSelection, FleetWatcher, GroupStatusEvent, LightReach, LookRequest, NO_EXTRA, Reporter,
+    TimeLimits, WatchRequest, look, members,
 };
 use taffrail_sim::{Cluster, Fault, Fleet, Trouble};
 use taffrail_testkit::objects::{
@@ -94,6 +94,7 @@ impl Stage {
             rules: Arc::new(Shipped::default()),
             lists: ListStrategy::Auto,
             clock: BootClock::default(),
+            light: LightReach::default(),
         };
         let (outbox, messages) = mpsc::channel(1);
         let (replies, inbox) = mpsc::channel(1);

@@ -125,6 +125,9 @@ impl ListRow for AppRow {
     }
 }
 
+/// The maximum number of objects that a cell names of those that stand for a cluster; it counts the others.
+const MAX_MANAGED: usize = 3;
+
 impl NamedRow for ClusterRow {
     fn name(&self, _: bool) -> String {
         self.name.clone()
@@ -158,10 +161,14 @@ impl ListRow for ClusterRow {
                 let ObjectKey { kind, .. } = &it.object;
                 format!("{kind} {} of {}: {}{proof}", it.object.path(), it.cluster, it.status.word())
             };
-            let left_out = Some(self.managed_as_left_out).filter(|left_out| *left_out > 0);
-            let more = left_out.map(|left_out| format!("and {left_out} more"));
-            let managed: Vec<String> = self.managed_as.iter().map(managed).chain(more).collect();
-            row.insert("MANAGED AS", Cell::new(managed.join("; ")));
+            let shown: Vec<String> = self.managed_as.iter().take(MAX_MANAGED).map(managed).collect();
+            let count = self.managed_as.len().saturating_add(self.managed_as_left_out);
+            let such = match count > shown.len() {
+                true => format!("{count} objects, such as "),
+                false => String::new(),
+            };
+            let managed = format!("{such}{}", shown.join("; "));
+            row.insert("MANAGED AS", Cell::new(managed));
         }
         let light = if self.light { "light" } else { "" };
         let Some(reading) = &self.reading else {

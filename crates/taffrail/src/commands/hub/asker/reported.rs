@@ -27,7 +27,7 @@ pub(super) struct ReportedClusters {
     rows: HashMap<RowId, AppRow>,
     /// The names of those that only metrics tell of.
     of_metrics: HashSet<String>,
-    /// What management clusters tell of all clusters.
+    /// The objects that stand for any of all clusters in management clusters.
     managed: ManagedClusters,
 }
 
