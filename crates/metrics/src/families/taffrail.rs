@@ -89,7 +89,10 @@ pub(super) fn tell(samples: &[Option<Samples>], telling: &mut Telling<'_>) {
         add(sample.at, target, place, key, status, telling);
     }
     let mut scrapes: HashMap<Target, Scrape> = HashMap::new();
-    for sample in of(2).iter().filter(|sample| telling.is_number(sample)) {
+    for sample in of(2) {
+        if !telling.is_number(sample) {
+            continue;
+        }
         let Some(cluster) = telling.checked_cluster(sample.series.own(CLUSTER)) else { continue };
         let target = sample.series.target_of_named(&telling.config.cluster_label);
         let scrape = scrapes.entry(target).or_default();
