@@ -1,8 +1,11 @@
 //! Runs a hub: follows its clusters, saves their rows and history, and answers by HTTP.
 
 use std::collections::{HashMap, HashSet};
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+#[cfg(feature = "demo")]
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -86,6 +89,8 @@ pub(super) struct HubProcess {
     socket: Socket,
     api: Arc<HubApi>,
     tls: Option<Arc<Tls>>,
+    /// The store in which it keeps rows and history; `None` if it keeps nothing.
+    store: Option<Arc<SqliteStore>>,
     /// The parts of the hub, which end only with the process or by an error; each returns what stopped.
     parts: JoinSet<&'static str>,
 }
@@ -179,13 +184,14 @@ impl HubProcess {
             // No cluster comes or goes any more.
             std::future::pending().await
         });
-        if let Some(Keeping { store, retain }) = keeping {
-            let index = Arc::clone(&index);
+        let store = keeping.map(|Keeping { store, retain }| {
+            let (index, saving) = (Arc::clone(&index), Arc::clone(&store));
             parts.spawn(async move {
-                tokio::join!(index.save(&*store), index.keep_history(&*store, retain));
+                tokio::join!(index.save(&*saving), index.keep_history(&*saving, retain));
                 "the hub stopped saving"
             });
-        }
+            store
+        });
         parts.spawn(async move {
             index.receive(OBSERVER, Tells::ALL, messages, replies).await;
             "the hub stopped receiving reports"
@@ -207,20 +213,32 @@ impl HubProcess {
                 "the hub stopped reading its certificate"
             });
         }
-        Ok(HubProcess { socket, api, tls, parts })
+        Ok(HubProcess { socket, api, tls, store, parts })
     }
 
     /// Answers until a part of the hub stops.
     pub(super) async fn serve(self) -> Result<(), CommandError> {
-        let HubProcess { socket: Socket { listener, address }, api, tls, mut parts } = self;
-        tokio::select! {
+        self.serve_until(std::future::pending()).await
+    }
+
+    /// Answers until `end` completes or a part of the hub stops. Then ends all connections and all parts, and closes the
+    /// store.
+    async fn serve_until(self, end: impl Future<Output = ()>) -> Result<(), CommandError> {
+        let HubProcess { socket: Socket { listener, address }, api, tls, store, mut parts } = self;
+        let ended = tokio::select! {
             served = serve(listener, api, tls, std::future::pending()) => {
                 served.map_err(|error| cannot_listen(address, &error))
             }
             stopped = parts.join_next() => {
                 Err(CommandError::unreadable(stopped.and_then(Result::ok).unwrap_or("a part of the hub failed")))
             }
+            () = end => Ok(()),
+        };
+        parts.shutdown().await;
+        if let Some(store) = store {
+            store.close().await;
         }
+        ended
     }
 }
 
@@ -281,7 +299,7 @@ fn hub_clock(clock: &BootClock) -> HubClock {
     HubClock::new(move || HubTime { at: BEFORE + clock.now().since(begun), now: Timestamp::now() })
 }
 
-/// A hub of this machine that keeps nothing on disk, with how it is asked.
+/// A hub of this machine alone, with how it is asked.
 pub(crate) struct LoopbackHub {
     address: SocketAddr,
     token: Token,
@@ -290,18 +308,42 @@ pub(crate) struct LoopbackHub {
 
 impl LoopbackHub {
     /// Starts a hub of the clusters of `members`, and of those that `tools` reach by Secrets in them, with the options
-    /// of `source`, at a socket of this machine and with a new token.
+    /// of `source`, at a socket of this machine and with a new token. It keeps nothing on disk.
     pub(crate) async fn start(
         members: FleetMembers,
         tools: Vec<ClusterSecretTool>,
         source: &SourceArguments,
         socket: Socket,
     ) -> Result<LoopbackHub, CommandError> {
+        let reading = Reading { members, tools, metrics: MetricsServers::none() };
+        LoopbackHub::reading(reading, source, socket, None).await
+    }
+
+    /// Starts a hub of the clusters of `members` as [`start`](LoopbackHub::start) does, which keeps rows and history for
+    /// `retain` in a folder; nothing if the folder cannot be used.
+    #[cfg(feature = "demo")]
+    pub(crate) async fn keeping(
+        members: FleetMembers,
+        (folder, retain): (&Path, Duration),
+        source: &SourceArguments,
+        socket: Socket,
+    ) -> Result<LoopbackHub, CommandError> {
+        let opened = super::data::open(folder).await.ok();
+        let keeping = opened.map(|opened| Keeping { store: Arc::new(opened.store), retain });
+        let reading = Reading { members, tools: Vec::new(), metrics: MetricsServers::none() };
+        LoopbackHub::reading(reading, source, socket, keeping).await
+    }
+
+    async fn reading(
+        reading: Reading,
+        source: &SourceArguments,
+        socket: Socket,
+        keeping: Option<Keeping>,
+    ) -> Result<LoopbackHub, CommandError> {
         let address = socket.address;
         let (access, token) = Access::loopback(address.port()).map_err(cannot_start)?;
         let answering = Answering { socket, access, tls: None };
-        let reading = Reading { members, tools, metrics: MetricsServers::none() };
-        let process = HubProcess::start(reading, source, true, answering, None).await?;
+        let process = HubProcess::start(reading, source, true, answering, keeping).await?;
         Ok(LoopbackHub { address, token, process })
     }
 
@@ -325,5 +367,11 @@ impl LoopbackHub {
     /// Answers until a part of the hub stops.
     pub(crate) async fn serve(self) -> Result<(), CommandError> {
         self.process.serve().await
+    }
+
+    /// Answers until `end` completes or a part of the hub stops, and closes what it keeps.
+    #[cfg(feature = "demo")]
+    pub(crate) async fn serve_until(self, end: impl Future<Output = ()>) -> Result<(), CommandError> {
+        self.process.serve_until(end).await
     }
 }
