@@ -66,10 +66,9 @@ impl PrivateFile {
         let write = || {
             // Readers must see either the old or the new content, so it is written beside and renamed.
             let beside = self.path.with_extension(format!("{}.part", getpid().as_raw_nonzero()));
-            let mut file = create_new(&beside)?;
             let marked =
                 format!("{MARK}{}; removed when that process ends.\n{text}", getpid().as_raw_nonzero());
-            file.write_all(marked.as_bytes())?;
+            write_private(&beside, &marked)?;
             fs::rename(&beside, &self.path)
         };
         write().map_err(|error| {
@@ -94,10 +93,12 @@ impl Drop for PrivateFile {
     }
 }
 
-fn create_new(path: &Path) -> io::Result<File> {
+/// Writes a new file that only its owner can read, in place of one of this name.
+pub(super) fn write_private(path: &Path, text: &str) -> io::Result<()> {
     // A process of the same id may have left one.
     let _ = fs::remove_file(path);
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
 }
 
 /// Creates a new folder that only its owner can enter, and returns its path.
@@ -205,6 +206,9 @@ mod tests {
         assert_eq!(mode(file.path()), 0o600);
         let folder = file.path().parent().unwrap().to_owned();
         assert_eq!(mode(&folder), 0o700);
+        // What the hub keeps there goes, too.
+        fs::create_dir_all(folder.join(HUB).join("agents")).unwrap();
+        write_private(&folder.join(HUB).join("hub.db"), "rows").unwrap();
         drop(file);
         assert!(!folder.exists());
     }

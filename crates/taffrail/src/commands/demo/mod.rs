@@ -1,5 +1,9 @@
 //! `taffrail demo`: simulates a fleet with faults that occur and heal, and shows it.
 
+#[cfg(all(feature = "hub", feature = "agent"))]
+mod agents;
+#[cfg(feature = "hub")]
+mod exporters;
 #[cfg(feature = "hub")]
 mod hub;
 mod kubeconfig;
@@ -65,6 +69,10 @@ The demo also runs a hub of these clusters, which keeps history while it runs, a
 --hub takes, too:
   taffrail get apps --hub 'http://127.0.0.1:…/#…'
   taffrail history shop --hub 'http://127.0.0.1:…/#…'
+
+The hub also has three clusters that the kubeconfig does not reach: agents report edge-1 and edge-2, and of vendor-1
+only the metrics of its delivery tools are known:
+  taffrail get clusters -o wide --hub 'http://127.0.0.1:…/#…'
 
 Nothing leaves this machine: the API servers and the hub listen on 127.0.0.1, and no container runs: the API servers
 only answer as if it did.
@@ -200,7 +208,7 @@ async fn simulate(
         return Ok(());
     }
     #[cfg(feature = "hub")]
-    if let Ok(hub) = DemoHub::start(&source, file.hub_folder()).await {
+    if let Ok(hub) = DemoHub::start(&source, &world, file.hub_folder()).await {
         view.name_hub(&hub);
         running.hub = Some(hub);
     }
@@ -298,11 +306,12 @@ impl View {
     #[cfg(feature = "hub")]
     fn name_hub(&mut self, hub: &DemoHub) {
         match self {
-            View::Screen(_, overview) => overview.name_hub(hub.page.clone()),
+            View::Screen(_, overview) => overview.name_hub(hub.page.clone(), hub.further.clone()),
             View::Lines(_, exports, _) => {
                 let token = format!("export TAFFRAIL_HUB_TOKEN={}", hub.token);
                 let command = format!("taffrail get apps --hub {}", hub.url);
                 exports.extend([token, command, format!("# in a browser: {}", hub.page)]);
+                exports.extend(overview::only_by_hub(&hub.further).map(|known| format!("# {known}")));
             }
         }
     }
