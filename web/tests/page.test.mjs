@@ -21,7 +21,7 @@ const failing = () => until(async () => (await ask("apps?status=Failed&limit=10"
 before(async () => {
   if (skip) return;
   fleet = await fleets.startFleet();
-  // The hub of the demo keeps no history; one with a folder does.
+  // The hub of the demo also has clusters that the kubeconfig does not reach; this one has its twelve alone.
   const hub = await fleet.startHub();
   Object.assign(fleet, { hub: hub.url, token: hub.token });
   browser = await launch();

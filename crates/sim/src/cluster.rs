@@ -252,6 +252,15 @@ impl Cluster {
         self.inner().tree(&self.inner().target_of(&object).ok()?)
     }
 
+    /// Returns the current states of all objects of a kind, by namespace and name; empty if the kind is unknown.
+    pub fn list(&self, api_version: &str, kind: &str) -> Vec<Value> {
+        let object = json!({"apiVersion": api_version, "kind": kind, "metadata": {}});
+        let Ok(target) = self.inner().target_of(&object) else { return Vec::new() };
+        let store = self.inner().store();
+        let objects = store.range(target.shelf, "", None);
+        objects.map(|(_, object)| object.tree(&target.api_version(), &target.resource.kind)).collect()
+    }
+
     /// Deletes an object with the default options. Returns true if the deletion was accepted, even if finalizers delay
     /// it; false if the object does not exist or may not be deleted.
     pub fn delete(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> bool {

@@ -29,6 +29,7 @@
 //! * `store` keeps objects as JSON text. One log of changes per cluster serves watches, pages and older versions; one
 //!   agenda per fleet (`fleet_state`) is its only timer.
 //! * `write` is the registry of kube-apiserver, `http` its front end, `control` the controllers.
+//! * `prometheus` is a stand-in for Prometheus, which answers queries about the metrics that its owner gives it.
 //! * The suite in `tests/it/conformance` runs against the real kube-apiserver too. Each behaviour can be switched off
 //!   (`behaviour`), and then the cases about it fail.
 //! * `bench/peers/clientgo` shows what programs over client-go do with an API server; tests run it against both servers.
@@ -73,6 +74,7 @@ mod http;
 mod kinds;
 mod managed;
 mod patch;
+mod prometheus;
 mod schema;
 mod selector;
 mod state;
@@ -91,5 +93,6 @@ pub use cluster::{Cluster, objects};
 pub use error::SimError;
 pub use fault::{Fault, FaultId, Trouble};
 pub use fleet::{Fleet, FleetBuilder};
+pub use prometheus::{PrometheusApi, QueryFault, Scrapes, seconds_now};
 pub use state::User;
 pub use timeline::{Timeline, TimelineError, TimelineWrite};

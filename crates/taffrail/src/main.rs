@@ -9,7 +9,7 @@
 //! * `commands/demo` declares a fleet in YAML (`world/fleet.yaml`, `world/templates`) and faults in it (`world/faults`,
 //!   timelines of five minutes that repeat). `taffrail_sim` plays it beside controllers of Flux and Argo CD
 //!   (`world/tools`) that apply what is declared. The demo reads the fleet as any other command does: over HTTP, with
-//!   the kubeconfig that it wrote.
+//!   the kubeconfig that it wrote. Its hub also has clusters of agents and of metrics.
 
 mod cel;
 mod cli;

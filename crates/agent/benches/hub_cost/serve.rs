@@ -12,7 +12,7 @@ use serde_json::json;
 use taffrail_api::report::SourceMessage;
 use taffrail_apps::ClusterId;
 use taffrail_hub::agents::Agents;
-use taffrail_hub::http::{Access, HubApi, Limits, Tls, serve};
+use taffrail_hub::http::{Access, Door, HubApi, Limits, Tls, serve};
 use taffrail_hub::store::sqlite::SqliteStore;
 use taffrail_hub::store::{AgentRecord, Store};
 use taffrail_hub::{FleetIndex, HubClock, HubTime, Tells};
@@ -68,15 +68,16 @@ pub(crate) async fn run(
     tokio::spawn(async move { tokio::join!(saving.save(&*store), saving.keep_history(&*store, RETAIN)) });
     let admitting = Arc::clone(&api);
     tokio::spawn(async move { admitting.keep_tokens().await });
-    tokio::spawn(serve(listener, Arc::clone(&api), None, std::future::pending()));
+    let mut doors = vec![Door { listener, tls: None }];
     let mut ready = json!({"ready": true, "address": address.to_string(), "token": token.as_str()});
     if let (Some(gate), Some(ready)) = (gate, ready.as_object_mut()) {
         let pins: Vec<String> = gate.tls.pins().iter().map(ToString::to_string).collect();
         ready.insert("agents".to_owned(), json!({"port": gate.listener.local_addr()?.port(), "pins": pins}));
         let (agents, pins) = (gate.agents, gate.tls.pins());
         tokio::spawn(async move { agents.keep_fresh(|| pins.clone()).await });
-        tokio::spawn(serve(gate.listener, api, Some(Arc::new(gate.tls)), std::future::pending()));
+        doors.push(Door { listener: gate.listener, tls: Some(Arc::new(gate.tls)) });
     }
+    tokio::spawn(serve(doors, api, std::future::pending()));
     // One of an earlier run may be left.
     let _ = std::fs::remove_file(socket);
     let sources = UnixListener::bind(socket)?;

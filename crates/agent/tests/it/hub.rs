@@ -17,7 +17,7 @@ use taffrail_api::report::{Content, Report, SourceMessage, SourceReply, StreamPo
 use taffrail_apps::ClusterId;
 use taffrail_cluster::{BootClock, EnvironmentProxies};
 use taffrail_hub::agents::Agents;
-use taffrail_hub::http::{Access, HubApi, Limits, Tls, serve};
+use taffrail_hub::http::{Access, Door, HubApi, Limits, Tls, serve};
 use taffrail_hub::store::sqlite::SqliteStore;
 use taffrail_hub::store::{EnrolmentRecord, Store, Token, TokenHash};
 use taffrail_hub::{FleetIndex, HubClock, HubTime};
@@ -145,7 +145,7 @@ impl TestHub {
         let (end, ended) = oneshot::channel();
         let task = tokio::spawn(async move {
             let ended = async { drop(ended.await) };
-            serve(listener, api, Some(Arc::new(tls)), ended).await.unwrap();
+            serve([Door { listener, tls: Some(Arc::new(tls)) }], api, ended).await.unwrap();
         });
         self.serving = Some((end, task));
     }

@@ -24,7 +24,7 @@ pub struct Limits {
     pub requests: usize,
     /// The greatest number of event streams and answers about logs; the hub refuses further ones with 503.
     pub streams: usize,
-    /// The greatest number of open connections, those of agents not counted; further ones wait to be accepted.
+    /// The greatest number of open connections, those of agents not counted; further ones wait.
     pub connections: usize,
     /// The greatest number of connected agents; the hub closes the connections of further ones.
     pub agents: usize,

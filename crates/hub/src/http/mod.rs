@@ -37,7 +37,7 @@ pub use self::access::Access;
 pub use self::limits::Limits;
 pub use self::request::HubApi;
 pub use self::routes::router;
-pub use self::serve::serve;
+pub use self::serve::{Door, serve};
 pub use self::tls::{Tls, TlsError};
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use axum::Router;
+use futures::future::join_all;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -41,84 +43,123 @@ const INTRODUCTION: Duration = Duration::from_secs(20);
 /// The interval of HTTP/2 pings of a connection of an agent, and the time limit for their answers.
 const AGENT_PINGS: Duration = Duration::from_secs(30);
 
-/// Serves the API over HTTP/1 until `end` completes, and up to a second longer for running requests: by TLS with `tls`,
-/// else without on a loopback address. With `tls` also serves the agents of the hub, over HTTP/2.
+/// A socket at which clients of a hub come in.
+#[derive(Debug)]
+pub struct Door {
+    /// The socket.
+    pub listener: TcpListener,
+    /// The certificate with which it serves by TLS; `None` to serve without, on a loopback address.
+    pub tls: Option<Arc<Tls>>,
+}
+
+/// Serves the API over HTTP/1 at all `doors` until `end` completes, and up to a second longer for running requests. By TLS
+/// also serves the agents of the hub, over HTTP/2. The limits of the hub hold for all doors together.
 ///
 /// # Errors
-/// If other machines can reach the address of the listener, and there is no `tls`.
+/// If other machines can reach the address of a door without TLS.
 pub async fn serve(
-    listener: TcpListener,
+    doors: impl IntoIterator<Item = Door>,
     hub: Arc<HubApi>,
-    tls: Option<Arc<Tls>>,
     end: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let address = listener.local_addr()?;
-    if tls.is_none() && !is_loopback(address) {
-        let why = format!(
-            "cannot serve at {address} without TLS: other machines can reach it, and a hub there needs TLS"
-        );
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    let mut doors: Vec<(Door, JoinSet<()>)> = doors.into_iter().map(|door| (door, JoinSet::new())).collect();
+    for (door, _) in &doors {
+        let address = door.listener.local_addr()?;
+        if door.tls.is_none() && !is_loopback(address) {
+            let why = format!(
+                "cannot serve at {address} without TLS: other machines can reach it, and a hub there needs TLS"
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
     }
-    let Limits { connections, time, headers, agents: most_agents, .. } = hub.limits;
-    let agents = hub.agents.clone();
-    let places = Arc::new(Semaphore::new(most_agents));
-    let connections = Arc::new(Semaphore::new(connections));
-    let service = TowerToHyperService::new(router(hub));
-    // Without HTTP/2: no browser speaks it without TLS, and a client that takes nothing of its streams but answers pings
-    // would keep places for ever.
-    let mut builder = http1::Builder::new();
-    builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(time)
-        // The URL and what the guard refuses with a reason fit, too.
-        .max_buf_size(headers.saturating_mul(2).max(16 * 1024));
-    let builder = Arc::new(builder);
-    let mut tasks = JoinSet::new();
-    let mut end = std::pin::pin!(end);
-    loop {
-        let accepted = async {
-            let permit = Arc::clone(&connections).acquire_owned().await;
-            (permit, listener.accept().await)
-        };
-        let (permit, accepted) = tokio::select! {
-            accepted = accepted => accepted,
-            () = &mut end => break,
-        };
-        // Tasks that ended are forgotten.
-        while tasks.try_join_next().is_some() {}
-        let Ok((stream, _)) = accepted else {
-            // Too many open files, or a client that has gone already.
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            continue;
-        };
-        // A head and the body behind it, or two frames of a stream, would wait 40 ms for the client's acknowledgement.
-        let _ = stream.set_nodelay(true);
-        let (builder, service) = (Arc::clone(&builder), service.clone());
-        let (tls, agents, places) = (tls.clone(), agents.clone(), Arc::clone(&places));
-        tasks.spawn(async move {
-            let stream = Timed { stream, limit: 3 * time, waiting: None };
-            // A connection that breaks off concerns nobody else.
-            let Some(tls) = tls else {
-                drop(builder.serve_connection(TokioIo::new(stream), service).await);
-                return;
-            };
-            let Ok(Ok(accepted)) = tokio::time::timeout(time, tls.accept(stream)).await else { return };
-            match (accepted, agents) {
-                (Accepted::Reader(stream), _) => {
-                    drop(builder.serve_connection(TokioIo::new(stream), service).await);
-                }
-                (Accepted::Agent(stream, proved), Some(agents)) => {
-                    let admission = Arc::new(Admission::new(permit.ok(), places));
-                    serve_agent(TokioIo::new(stream), proved, admission, agents).await;
-                }
-                (Accepted::Agent(..), None) => {}
-            }
-        });
+    let reception = Reception::new(hub);
+    // Each door accepts for itself: many clients at one of them make no other one wait.
+    let accepting = join_all(doors.iter_mut().map(|(door, tasks)| reception.accept(door, tasks)));
+    tokio::select! {
+        // It ends only where there is no door.
+        _ = accepting => {}
+        () = end => {}
     }
-    drop(listener);
-    let last = async { while tasks.join_next().await.is_some() {} };
+    let mut tasks: Vec<JoinSet<()>> = doors.into_iter().map(|(_, tasks)| tasks).collect();
+    let last = join_all(tasks.iter_mut().map(|tasks| async { while tasks.join_next().await.is_some() {} }));
     drop(tokio::time::timeout(LAST_ANSWERS, last).await);
     Ok(())
+}
+
+/// The state that the doors of a hub share.
+struct Reception {
+    /// The places of connections that are not those of admitted agents.
+    connections: Arc<Semaphore>,
+    agents: Option<Arc<Agents>>,
+    /// The places of admitted agents.
+    places: Arc<Semaphore>,
+    builder: Arc<http1::Builder>,
+    service: TowerToHyperService<Router>,
+    time: Duration,
+}
+
+impl Reception {
+    fn new(hub: Arc<HubApi>) -> Reception {
+        let Limits { connections, time, headers, agents: most_agents, .. } = hub.limits;
+        // Without HTTP/2: no browser speaks it without TLS, and a client that takes nothing of its streams but answers
+        // pings would keep places for ever.
+        let mut builder = http1::Builder::new();
+        builder
+            .timer(TokioTimer::new())
+            .header_read_timeout(time)
+            // The URL and what the guard refuses with a reason fit, too.
+            .max_buf_size(headers.saturating_mul(2).max(16 * 1024));
+        Reception {
+            connections: Arc::new(Semaphore::new(connections)),
+            agents: hub.agents.clone(),
+            places: Arc::new(Semaphore::new(most_agents)),
+            builder: Arc::new(builder),
+            service: TowerToHyperService::new(router(hub)),
+            time,
+        }
+    }
+
+    /// Accepts connections at a door, for ever, and serves each in a task of its own.
+    async fn accept(&self, door: &Door, tasks: &mut JoinSet<()>) {
+        let Reception { connections, agents, places, builder, service, time } = self;
+        let time = *time;
+        loop {
+            let accepted = door.listener.accept().await;
+            // Tasks that ended are forgotten.
+            while tasks.try_join_next().is_some() {}
+            let Ok((stream, _)) = accepted else {
+                // Too many open files, or a client that has gone already.
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            };
+            // Only then, so that no door takes a place for which nobody has come.
+            let permit = Arc::clone(connections).acquire_owned().await;
+            // A head and the body behind it, or two frames of a stream, would wait 40 ms for the client's
+            // acknowledgement.
+            let _ = stream.set_nodelay(true);
+            let (builder, service) = (Arc::clone(builder), service.clone());
+            let (tls, agents, places) = (door.tls.clone(), agents.clone(), Arc::clone(places));
+            tasks.spawn(async move {
+                let stream = Timed { stream, limit: 3 * time, waiting: None };
+                // A connection that breaks off concerns nobody else.
+                let Some(tls) = tls else {
+                    drop(builder.serve_connection(TokioIo::new(stream), service).await);
+                    return;
+                };
+                let Ok(Ok(accepted)) = tokio::time::timeout(time, tls.accept(stream)).await else { return };
+                match (accepted, agents) {
+                    (Accepted::Reader(stream), _) => {
+                        drop(builder.serve_connection(TokioIo::new(stream), service).await);
+                    }
+                    (Accepted::Agent(stream, proved), Some(agents)) => {
+                        let admission = Arc::new(Admission::new(permit.ok(), places));
+                        serve_agent(TokioIo::new(stream), proved, admission, agents).await;
+                    }
+                    (Accepted::Agent(..), None) => {}
+                }
+            });
+        }
+    }
 }
 
 /// Serves one connection of an agent, whose client certificate proves the key `proved`, until it ends, or until an agent

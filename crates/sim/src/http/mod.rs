@@ -34,9 +34,10 @@ use crate::error::{Answered, ApiError};
 use crate::fault::Trouble;
 use crate::state::{Inner, User};
 
-use path::{Path, Query, Resourceful};
+use path::{Path, Resourceful};
 
 pub(crate) use answer::Answer;
+pub(crate) use path::Query;
 
 type Body = UnsyncBoxBody<Bytes, io::Error>;
 

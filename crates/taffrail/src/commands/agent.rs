@@ -231,59 +231,104 @@ async fn follow_and_report(
     };
     let agent =
         Agent::enrolled(settings, |event| tell(console, &event)).await.map_err(|error| told(&error))?;
-    // What the agent reports, and answers, bears the name that the hub knows.
-    let member = Member { name: agent.name().to_owned(), ..member };
-    let known = HashMap::from([(member.name.clone(), ClusterId(cluster))]);
-    let members = FleetMembers { members: vec![member], problems };
-    let rules = RuleSource::default().with_options(Budgets::default(), source.patience(), &source.trust);
-    #[cfg(feature = "hub")]
-    let asking = super::hub::answerer(members.clone(), rules.clone(), source.trust.clone());
-    let asked = ReadQuery { cluster_status: true, ..ReadQuery::default() };
-    let request = WatchRequest { clock, ..watch_request(members, source, asked, rules) };
-    let (outbox, messages) = mpsc::channel(WAITING);
-    let (replies, inbox) = mpsc::channel(WAITING);
-    let reporter = Reporter::new(FleetWatcher::start(request).await, outbox, inbox).knowing(known);
-    let messages = match arguments.zero_ages {
-        true => {
-            let (messages, passing) = without_ages(messages);
-            tokio::spawn(passing);
-            messages
+    let told_of_groups = arguments.write_resourcegroup_status.then(|| {
+        let console = console.clone();
+        Box::new(move |event: GroupStatusEvent| tell_group(&console, &event)) as ToldOfGroups
+    });
+    let of_agent = ClusterOfAgent {
+        member,
+        problems,
+        cluster: ClusterId(cluster),
+        source,
+        clock,
+        spool,
+        has_ages: !arguments.zero_ages,
+        told_of_groups,
+    };
+    Err(told(&of_agent.report(agent, listener, |event| tell(console, &event)).await))
+}
+
+/// Is called when the status of a ResourceGroup is not written.
+pub(crate) type ToldOfGroups = Box<dyn Fn(GroupStatusEvent) + Send + Sync>;
+
+/// The cluster that an agent reports, and how it is read.
+pub(crate) struct ClusterOfAgent<'s> {
+    pub(crate) member: Member,
+    /// The failures in kubeconfigs, and warnings about the context.
+    pub(crate) problems: Vec<FleetProblem>,
+    /// The identity of the cluster.
+    pub(crate) cluster: ClusterId,
+    pub(crate) source: &'s SourceArguments,
+    /// The clock by which the agent counts ages, which that of the spool must be, too.
+    pub(crate) clock: BootClock,
+    pub(crate) spool: Arc<Spool>,
+    /// False if each report counts as one of this moment; see [`without_ages`].
+    pub(crate) has_ages: bool,
+    /// Is told of the statuses of ResourceGroups, which the agent then writes; `None` if it writes none.
+    pub(crate) told_of_groups: Option<ToldOfGroups>,
+}
+
+impl ClusterOfAgent<'_> {
+    /// Follows the cluster, and reports it through `agent`, until that cannot go on; returns the reason. Serves metrics to
+    /// those who connect to `listener`, if there is one. Calls `tell` with what happens.
+    pub(crate) async fn report(
+        self,
+        agent: Agent,
+        listener: Option<TcpListener>,
+        tell: impl FnMut(AgentEvent),
+    ) -> AgentError {
+        let ClusterOfAgent { member, problems, cluster, source, clock, spool, has_ages, told_of_groups } =
+            self;
+        // What the agent reports, and answers, bears the name that the hub knows.
+        let member = Member { name: agent.name().to_owned(), ..member };
+        let known = HashMap::from([(member.name.clone(), cluster)]);
+        let members = FleetMembers { members: vec![member], problems };
+        let rules = RuleSource::default().with_options(Budgets::default(), source.patience(), &source.trust);
+        #[cfg(feature = "hub")]
+        let asking = super::hub::answerer(members.clone(), rules.clone(), source.trust.clone());
+        let asked = ReadQuery { cluster_status: true, ..ReadQuery::default() };
+        let request = WatchRequest { clock, ..watch_request(members, source, asked, rules) };
+        let (outbox, messages) = mpsc::channel(WAITING);
+        let (replies, inbox) = mpsc::channel(WAITING);
+        let reporter = Reporter::new(FleetWatcher::start(request).await, outbox, inbox).knowing(known);
+        let messages = match has_ages {
+            true => messages,
+            false => {
+                let (messages, passing) = without_ages(messages);
+                tokio::spawn(passing);
+                messages
+            }
+        };
+        let noting = Arc::clone(&spool);
+        let reporter = reporter.noting(move |cluster, noted| noting.note(cluster, noted));
+        let reporter = match told_of_groups {
+            Some(tell) => reporter.writing_group_statuses(agent.name().to_owned(), tell),
+            None => reporter,
+        };
+        let (reported, state) = (reporter.reported(), agent.state());
+        let metrics = move || agent_metrics(&reported.clusters(), &state.borrow(), &spool.counts());
+        let serving = async move {
+            match listener {
+                Some(listener) => serve_metrics(listener, metrics).await,
+                None => std::future::pending().await,
+            }
+        };
+        #[cfg(feature = "hub")]
+        let (answerer, reporter) = {
+            let (asker, inquiries) = asking;
+            (Some(asker), reporter.answering(inquiries))
+        };
+        #[cfg(not(feature = "hub"))]
+        let answerer = None;
+        let ended = tokio::select! {
+            ended = agent.run(messages, replies, answerer, tell) => ended,
+            () = reporter.run() => Err(AgentError::Ended),
+            never = serving => match never {},
+        };
+        match ended {
+            Ok(never) => match never {},
+            Err(error) => error,
         }
-        false => messages,
-    };
-    let noting = Arc::clone(&spool);
-    let reporter = reporter.noting(move |cluster, noted| noting.note(cluster, noted));
-    let reporter = match arguments.write_resourcegroup_status {
-        true => {
-            let console = console.clone();
-            reporter
-                .writing_group_statuses(agent.name().to_owned(), move |event| tell_group(&console, &event))
-        }
-        false => reporter,
-    };
-    let (reported, state) = (reporter.reported(), agent.state());
-    let metrics = move || agent_metrics(&reported.clusters(), &state.borrow(), &spool.counts());
-    let serving = async move {
-        match listener {
-            Some(listener) => serve_metrics(listener, metrics).await,
-            None => std::future::pending().await,
-        }
-    };
-    #[cfg(feature = "hub")]
-    let (answerer, reporter) = {
-        let (asker, inquiries) = asking;
-        (Some(asker), reporter.answering(inquiries))
-    };
-    #[cfg(not(feature = "hub"))]
-    let answerer = None;
-    let ended = tokio::select! {
-        ended = agent.run(messages, replies, answerer, |event| tell(console, &event)) => ended,
-        () = reporter.run() => Err(AgentError::Ended),
-        never = serving => match never {},
-    };
-    match ended {
-        Ok(never) => match never {},
-        Err(error) => Err(told(&error)),
     }
 }
 

@@ -25,7 +25,9 @@ use agents::{AgentsArguments, RevokeArguments};
 pub(crate) use asker::answerer;
 use data::{BackupArguments, DataArguments, RestoreArguments, retain};
 use metrics::{MetricsArguments, MetricsServers};
-use process::{Answering, HubProcess, Keeping, Reading};
+#[cfg(feature = "demo")]
+pub(crate) use process::FurtherSources;
+use process::{Answering, Encryption, HubProcess, Keeping, Reading};
 pub(crate) use process::{LoopbackHub, Socket};
 
 use crate::cli::SourceArguments;
@@ -292,7 +294,8 @@ async fn follow_and_serve(
     let address = socket.address;
     let tools = arguments.origins.tools(&[]);
     let keeping = store.map(|store| Keeping { store, retain: arguments.retain });
-    let answering = Answering { socket, access, tls };
+    let encryption = tls.map_or(Encryption::None, Encryption::All);
+    let answering = Answering { socket, access, encryption };
     let (metrics, events) = MetricsServers::new(metrics);
     let light = arguments.origins.light();
     let reading = Reading { members, tools, light, metrics };

@@ -67,6 +67,20 @@ impl Demo {
         &self.kubeconfig
     }
 
+    /// Returns the URL of the hub with its token, as `--hub` takes it.
+    fn hub(&self) -> String {
+        let named = |start: &str| {
+            let found = self.first.iter().find_map(|line| line.strip_prefix(start));
+            found.unwrap_or_else(|| panic!("{:?}", self.first)).to_owned()
+        };
+        format!("{}#{}", named("taffrail get apps --hub "), named("export TAFFRAIL_HUB_TOKEN="))
+    }
+
+    /// Asks the hub until an answer is as wanted.
+    fn ask_hub_until(&self, arguments: &[&str], is_wanted: impl Fn(&super::Answer) -> bool) -> super::Answer {
+        ask_until(&[arguments, &["--hub", &self.hub(), "--timeout", "60s"]].concat(), is_wanted)
+    }
+
     fn apps(&self) -> Apps {
         Apps::of(&self.ask(&["get", "apps", "-o", "json"]).json())
     }
@@ -198,17 +212,95 @@ fn first_faults_are_explained_and_a_dark_cluster_is_unknown() {
 #[test]
 fn the_hub_of_the_demo_answers_as_its_clusters_do() {
     let mut demo = Demo::start(&["--skip", "60s", "--hold"]);
-    let named = |start: &str| {
-        let found = demo.first.iter().find_map(|line| line.strip_prefix(start));
-        found.unwrap_or_else(|| panic!("{:?}", demo.first)).to_owned()
-    };
-    let (token, url) = (named("export TAFFRAIL_HUB_TOKEN="), named("taffrail get apps --hub "));
     let direct = demo.apps();
-    let url = format!("{url}#{token}");
-    ask_until(&["get", "apps", "-o", "json", "--hub", &url], |answer| {
+    demo.ask_hub_until(&["get", "apps", "-o", "json"], |answer| {
         let told = serde_json::from_str(&answer.stdout).map(|list| Apps::of(&list));
-        told.is_ok_and(|told| told.0 == direct.0)
+        told.is_ok_and(|mut told| {
+            told.0.retain(|(cluster, _), _| !FURTHER.contains(&&**cluster));
+            told.0 == direct.0
+        })
     });
+    demo.end(Signal::INT);
+}
+
+/// The clusters that the kubeconfig of the demo does not have.
+const FURTHER: [&str; 3] = ["edge-1", "edge-2", "vendor-1"];
+
+/// Returns the rows of an answer by a field.
+fn by(answer: &super::Answer, field: &str) -> BTreeMap<String, Value> {
+    let list: Value = serde_json::from_str(&answer.stdout).unwrap_or_default();
+    let rows = list["items"].as_array().cloned().unwrap_or_default();
+    rows.into_iter().map(|row| (row[field].as_str().unwrap_or_default().to_owned(), row)).collect()
+}
+
+#[test]
+fn clusters_of_agents_and_of_metrics_are_in_the_hub_of_the_demo_alone() {
+    let mut demo = Demo::start(&["--skip", "60s", "--hold"]);
+    let told = "# The page and --hub also have edge-1, edge-2 and vendor-1,";
+    assert!(demo.first.iter().any(|line| line.starts_with(told)), "{:?}", demo.first);
+    assert!(!fs::read_to_string(&demo.kubeconfig).unwrap().contains("edge-1"));
+
+    let is_live = |row: Option<&Value>| row.is_some_and(|row| row["freshness"]["state"] == "live");
+    let clusters = demo.ask_hub_until(&["get", "clusters", "-o", "json"], |answer| {
+        let rows = by(answer, "name");
+        rows.len() == 15 && FURTHER.iter().all(|name| is_live(rows.get(*name)))
+    });
+    let rows = by(&clusters, "name");
+    let source = |name: &str| rows[name]["source"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(FURTHER.map(source), ["agent", "agent", "prometheus/vendor"], "{}", clusters.stdout);
+    assert_eq!(rows["edge-2"]["labels"]["region"], "americas");
+    let wide =
+        demo.ask_hub_until(&["get", "clusters", "-o", "wide"], |answer| answer.stdout.contains("edge-1"));
+    let line = |name: &str| wide.stdout.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+    assert!(line("edge-1").contains(" agent "), "{}", wide.stdout);
+    assert!(line("vendor-1").contains(" prometheus/vendor "), "{}", wide.stdout);
+
+    // The agent reads the objects of its cluster for the one who asks the hub.
+    let explained = demo
+        .ask_hub_until(&["explain", "signage", "--cluster", "edge-1", "-o", "json"], |answer| {
+            answer.stdout.contains("CrashLoopBackOff")
+        });
+    let explained = explained.json();
+    let explained = explained["items"].as_array().map_or(&explained, |items| &items[0]);
+    assert_eq!(cause(explained).0, "Pod", "{explained}");
+    let tree = demo.ask_hub_until(&["tree", "lockers", "--cluster", "edge-2"], |answer| answer.code == 0);
+    assert!(tree.stdout.contains("ReplicaSet") && tree.stdout.contains("door-"), "{}", tree.stdout);
+
+    // Of a cluster known by metrics alone, nothing is green that no sample says.
+    let apps = demo.ask_hub_until(&["get", "apps", "--cluster", "vendor-1", "-o", "json"], |answer| {
+        by(answer, "name").len() == 3
+    });
+    let apps = by(&apps, "name");
+    let state = |name: &str| {
+        let app = &apps[name];
+        (app["effective"].as_str().unwrap_or_default(), app["sync"]["effective"].as_str().unwrap_or_default())
+    };
+    assert_eq!(state("invoices"), ("Failed", "Syncing"));
+    assert_eq!(state("mailer"), ("Current", "Synced"));
+    // Its declaring object is ready, and nobody tells of what it declares.
+    assert_eq!(state("backups"), ("Unknown", "Synced"));
+    for (name, part) in [("invoices", "objects"), ("mailer", "objects"), ("backups", "health")] {
+        let unobserved = apps[name]["unobserved"].as_array().unwrap();
+        assert!(unobserved.iter().any(|it| it == part), "{name} {unobserved:?}");
+    }
+    let refused = demo.ask_hub_until(&["tree", "mailer", "--cluster", "vendor-1"], |answer| answer.code != 0);
+    assert!(refused.stderr.contains("only metrics tell of cluster vendor-1"), "{}", refused.stderr);
+    demo.end(Signal::TERM);
+}
+
+#[test]
+fn the_hub_of_the_demo_keeps_history_until_the_demo_ends() {
+    let mut demo = Demo::start(&["--skip", "5s"]);
+    // The first of these faults is in a cluster of the kubeconfig, the other one in that of an agent.
+    for (app, cluster) in [("payments", "eu-1"), ("signage", "edge-1")] {
+        let history = ["history", app, "--cluster", cluster];
+        let told = demo.ask_hub_until(&history, |answer| answer.stdout.contains(" Failed/"));
+        assert!(told.stdout.starts_with("TIME"), "{}", told.stdout);
+    }
+    let past = demo.ask_hub_until(&["get", "apps", "--cluster", "eu-1", "--at", "1s"], |answer| {
+        answer.stdout.contains("payments")
+    });
+    assert!(past.stdout.contains("shop"), "{}", past.stdout);
     demo.end(Signal::INT);
 }
 

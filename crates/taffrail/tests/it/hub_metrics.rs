@@ -1,12 +1,12 @@
-//! A hub that reads a metrics server, here a stand-in that answers each query by its metric.
+//! A hub that reads a metrics server, here a stand-in.
 
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use snapbox::str;
+use taffrail_sim::{PrometheusApi, seconds_now};
 use taffrail_testkit::objects::{self, namespace};
 use tempfile::TempDir;
 
@@ -15,66 +15,26 @@ use super::hub::Hub;
 use super::served::Served;
 use super::{assert_shown, command, taffrail};
 
-/// The series that the stand-in knows: their metric, other labels as JSON, and their value.
-type Series = (&'static str, &'static str, &'static str);
-
-/// Starts a stand-in that scrapes these series each time that it is asked for them, and writes the list of servers.
-fn prometheus(folder: &TempDir, series: &'static [Series]) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
+/// Starts a stand-in that scrapes these metrics each second, until the tests end, and writes the list of servers.
+fn prometheus(folder: &TempDir, metrics: &'static str) -> String {
+    let (sender, started) = mpsc::channel();
     std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            std::thread::spawn(move || serve(stream.unwrap(), series));
-        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async move {
+            let api = PrometheusApi::start().await.unwrap();
+            let mut seconds = tokio::time::interval(Duration::from_secs(1));
+            loop {
+                seconds.tick().await;
+                api.scrapes().scrape(r#"job="tools",instance="1:80""#, metrics, seconds_now()).unwrap();
+                // After the first time nobody waits for it.
+                let _ = sender.send(api.url());
+            }
+        })
     });
+    let url = started.recv().unwrap();
     let file = folder.path().join("metrics.yaml");
     std::fs::write(&file, format!("servers:\n- {{name: prom, url: '{url}', interval: 5s}}\n")).unwrap();
     file.to_str().unwrap().to_owned()
-}
-
-fn serve(mut stream: TcpStream, series: &[Series]) {
-    stream.set_nodelay(true).unwrap();
-    let mut read = Vec::new();
-    let mut more = [0; 4096];
-    loop {
-        let request = String::from_utf8(read.clone()).unwrap();
-        let whole = request.split_once("\r\n\r\n").filter(|(head, body)| {
-            let length = head.to_lowercase();
-            let length = length.split("content-length: ").nth(1).unwrap();
-            body.len() >= length.split("\r\n").next().unwrap().parse::<usize>().unwrap()
-        });
-        let Some((_, body)) = whole else {
-            match stream.read(&mut more) {
-                Ok(0) | Err(_) => return,
-                Ok(count) => read.extend_from_slice(&more[..count]),
-            }
-            continue;
-        };
-        let answer = answer(body, series);
-        read.clear();
-        let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{answer}", answer.len());
-        if stream.write_all(answer.as_bytes()).is_err() {
-            return;
-        }
-    }
-}
-
-fn answer(form: &str, series: &[Series]) -> String {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs_f64();
-    if form.starts_with("query=time%28%29") {
-        return format!(
-            r#"{{"status":"success","data":{{"resultType":"scalar","result":[{now},"{now}"]}}}}"#
-        );
-    }
-    let is_time = form.starts_with("query=timestamp");
-    let asked = series.iter().filter(|(metric, ..)| form.contains(&format!("{metric}%7B")));
-    let item = |(metric, labels, value): &Series| match is_time {
-        true => format!(r#"{{"metric":{{{labels}}},"value":[{now},"{now}"]}}"#),
-        false => format!(r#"{{"metric":{{"__name__":"{metric}",{labels}}},"value":[{now},"{value}"]}}"#),
-    };
-    let items: Vec<String> = asked.map(item).collect();
-    let items = items.join(",");
-    format!(r#"{{"status":"success","data":{{"resultType":"vector","result":[{items}]}}}}"#)
 }
 
 /// Returns the table of `get apps` once it has `text`.
@@ -99,19 +59,10 @@ fn hub_of_two_apps() -> (Hub, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let file = prometheus(
         &folder,
-        &[
-            ("up", r#""job":"argocd","instance":"1:80","cluster":"eu""#, "1"),
-            (
-                "argocd_app_info",
-                r#""job":"argocd","instance":"1:80","cluster":"eu","namespace":"argocd","name":"shop","health_status":"Healthy","sync_status":"Synced""#,
-                "1",
-            ),
-            (
-                "gotk_resource_info",
-                r#""job":"ksm","instance":"2:80","cluster":"us","customresource_kind":"Kustomization","exported_namespace":"flux-system","name":"apps","ready":"True","suspended":"false","revision":"main@sha1:0123456789abcdef0123456789abcdef01234567""#,
-                "1",
-            ),
-        ],
+        r#"
+argocd_app_info{cluster="eu",namespace="argocd",name="shop",health_status="Healthy",sync_status="Synced"} 1
+gotk_resource_info{cluster="us",customresource_kind="Kustomization",exported_namespace="flux-system",name="apps",ready="True",suspended="false",revision="main@sha1:0123456789abcdef0123456789abcdef01234567"} 1
+"#,
     );
     let arguments = ["hub", "serve", "--clusters-from", "none", "--listen", "127.0.0.1:0"];
     let hub = Hub::started(command(&[&arguments[..], &["--metrics-from", &file]].concat()), 0);
@@ -125,13 +76,14 @@ pub(super) fn of_flux() -> [Value; 2] {
         let shown = table(&hub, &["get", what, "-o", "json", "--cluster", "us"], until);
         serde_json::from_str(&shown).unwrap()
     };
-    [list("apps", "main@sha1"), list("clusters", "prometheus/prom")]
+    [list("apps", "\"live\""), list("clusters", "\"live\"")]
 }
 
 #[test]
 fn hub_shows_the_apps_that_metrics_tell_of() {
     let (hub, _folder) = hub_of_two_apps();
-    let shown = table(&hub, &["get", "apps"], "apps");
+    // A cluster is live once it has proved itself twice.
+    let shown = table(&hub, &["get", "apps"], "declaring object");
     assert_shown(
         &shown,
         str![[r#"
@@ -152,11 +104,7 @@ fn cluster_that_the_hub_follows_is_joined_by_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let file = prometheus(
         &folder,
-        &[(
-            "argocd_app_info",
-            r#""cluster":"eu-1","namespace":"argocd","name":"only-by-metrics","health_status":"Healthy","sync_status":"Synced""#,
-            "1",
-        )],
+        r#"argocd_app_info{cluster="eu-1",namespace="argocd",name="only-by-metrics",health_status="Healthy",sync_status="Synced"} 1"#,
     );
     let demo = Demo::start(&["--hold", "--skip", "2m"]);
     let arguments = ["hub", "serve", "--all-contexts", "--kubeconfig", demo.kubeconfig().to_str().unwrap()];
@@ -177,8 +125,9 @@ fn cluster_that_the_hub_follows_is_joined_by_its_name() {
 #[test]
 fn restarted_hub_shows_what_metrics_told_as_unknown_until_they_are_read() {
     let folder = tempfile::tempdir().unwrap();
-    const SERIES: &str = r#""cluster":"eu","namespace":"argocd","name":"shop","health_status":"Healthy""#;
-    let file = prometheus(&folder, &[("argocd_app_info", SERIES, "1")]);
+    const SERIES: &str =
+        r#"argocd_app_info{cluster="eu",namespace="argocd",name="shop",health_status="Healthy"} 1"#;
+    let file = prometheus(&folder, SERIES);
     let data = folder.path().join("data");
     let serve = || {
         let arguments = ["hub", "serve", "--clusters-from", "none", "--listen", "127.0.0.1:0"];
@@ -225,12 +174,12 @@ fn hub_of_checks() -> (Hub, Served, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let file = prometheus(
         &folder,
-        &[("errors", r#""service":"web""#, "0.25"), ("latency", r#""service":"web""#, "0.1")],
+        "errors{cluster=\"eu\",service=\"web\"} 0.25\nlatency{cluster=\"eu\",service=\"web\"} 0.1\n",
     );
     let servers = std::fs::read_to_string(&file).unwrap().replace("interval: 5s", "checksPerMinute: 600");
     let checks = "checks:
 - {name: error-rate, query: 'errors{service=\"${service}\"}', below: 0.01}
-- {name: latency, query: 'max(latency{service=\"${service}\"})', below: 0.5}
+- {name: latency, query: 'latency{service=\"${service}\"}', below: 0.5}
 ";
     std::fs::write(&file, servers + checks).unwrap();
     let annotation = "error-rate: {service: web}\nlatency: {service: web}\nsaturation: {}\n";

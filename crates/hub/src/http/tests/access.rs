@@ -1,5 +1,6 @@
 //! Requests that are let in, and those that are refused.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use http::HeaderMap;
@@ -8,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
-use crate::http::{Access, serve};
+use crate::http::{Access, Door, serve};
 use crate::index::samples::START;
 use crate::store::Token;
 
@@ -274,7 +275,7 @@ async fn hub_answers_on_a_real_socket_until_it_ends() {
     let limits = Limits { time: Duration::from_millis(500), ..Limits::default() };
     let hub = Arc::new(HubApi::new(Arc::clone(&fleet.index), access, limits).unwrap());
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
-    let server = tokio::spawn(serve(listener, hub, None, async { drop(ended.await) }));
+    let server = tokio::spawn(serve([Door { listener, tls: None }], hub, async { drop(ended.await) }));
     let ask = async |request: String| {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
@@ -300,8 +301,44 @@ async fn hub_answers_on_a_real_socket_until_it_ends() {
 
     let everywhere = TcpListener::bind("0.0.0.0:0").await.unwrap();
     let hub = HubApi::of(Arc::clone(&fleet.index), None, Limits::default()).unwrap();
-    let error = serve(everywhere, Arc::new(hub), None, std::future::pending()).await.unwrap_err();
+    let door = Door { listener: everywhere, tls: None };
+    let error = serve([door], Arc::new(hub), std::future::pending()).await.unwrap_err();
     assert!(error.to_string().contains("a hub there needs TLS"), "{error}");
+}
+
+#[tokio::test]
+async fn doors_share_the_places_of_connections() {
+    let fleet = fleet();
+    let limits = Limits { connections: 3, ..Limits::default() };
+    let hub = Arc::new(HubApi::of(Arc::clone(&fleet.index), None, limits).unwrap());
+    let (mut doors, mut addresses) = (Vec::new(), Vec::new());
+    for _ in 0..2 {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        addresses.push(listener.local_addr().unwrap());
+        doors.push(Door { listener, tls: None });
+    }
+    let server = tokio::spawn(serve(doors, hub, std::future::pending()));
+    let ask = async |address: SocketAddr| {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream
+            .write_all(format!("GET /healthz HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes())
+            .await
+            .unwrap();
+        stream
+    };
+    let is_answered = async |stream: &mut TcpStream| stream.read(&mut [0; 64]).await.unwrap() > 0;
+    let mut held = Vec::new();
+    for door in [0, 1, 1] {
+        let mut stream = ask(addresses[door]).await;
+        assert!(is_answered(&mut stream).await);
+        held.push(stream);
+    }
+    let mut waiting = ask(addresses[0]).await;
+    let early = tokio::time::timeout(Duration::from_millis(200), is_answered(&mut waiting)).await;
+    assert!(early.is_err(), "a fourth connection has a place");
+    held.pop();
+    assert!(is_answered(&mut waiting).await);
+    server.abort();
 }
 
 #[tokio::test]

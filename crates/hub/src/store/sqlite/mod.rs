@@ -152,8 +152,9 @@ impl SqliteStore {
         &self.path
     }
 
-    /// Waits until all writes so far are on the disk, and closes the file, so that another hub can open it.
-    pub async fn close(self) {
+    /// Waits until all writes so far are on the disk, and closes the file, so that another hub can open it. What is asked
+    /// of the store afterwards fails.
+    pub async fn close(&self) {
         self.readers.close().await;
         self.writer.close().await;
     }

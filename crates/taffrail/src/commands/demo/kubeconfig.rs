@@ -1,5 +1,5 @@
-//! The kubeconfig file of the demo. It replaces only the file of a demo that has ended, and is removed when the demo
-//! ends.
+//! The files of the demo: its kubeconfig, which replaces only the file of a demo that has ended, and the folder in which
+//! its hub keeps data. All are removed when the demo ends.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -17,23 +17,28 @@ const MARK: &str = "# Written by taffrail demo, process ";
 const NEW_FILE: &str = "name a file that does not exist yet with --kubeconfig FILE, or omit the flag: the demo then \
                         uses a new temporary file";
 
-/// The kubeconfig file, which only its owner can read. On drop it is removed, unless it was replaced by another file.
+/// The name of the hub's folder in the private one.
+const HUB: &str = "hub";
+
+/// The kubeconfig file, which only its owner can read, and the private folder of the demo. On drop both are removed, but
+/// not a kubeconfig that another file has replaced.
 pub(super) struct PrivateFile {
     path: PathBuf,
-    /// The folder created for the file; `None` if the path was given.
+    /// The folder that only its owner can enter; `None` if it could not be created, and the path was given.
     folder: Option<PathBuf>,
 }
 
 impl PrivateFile {
-    /// Creates the file at `path`; without a path, in a new folder below `$XDG_RUNTIME_DIR` or the temporary folder.
-    /// Fails if `path` exists, unless a demo that has ended wrote it.
+    /// Creates the file at `path`; without a path, in the private folder, which is a new one below `$XDG_RUNTIME_DIR` or
+    /// the temporary folder. Fails if `path` exists, unless a demo that has ended wrote it.
     pub(super) fn create(path: Option<&Path>) -> Result<PrivateFile, CommandError> {
         let file = match path {
             Some(path) => {
                 may_be_written(path)?;
                 // The path must stay valid in another working directory.
                 let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-                PrivateFile { path, folder: None }
+                // Without the folder the hub keeps nothing; the demo shows its clusters all the same.
+                PrivateFile { path, folder: folder().ok() }
             }
             None => {
                 let folder = folder()?;
@@ -48,16 +53,22 @@ impl PrivateFile {
         &self.path
     }
 
+    /// Returns the path of the folder in which the hub may keep data, which may not exist yet and is removed on drop with
+    /// all that is in it; `None` if there is none.
+    #[cfg(feature = "hub")]
+    pub(super) fn hub_folder(&self) -> Option<PathBuf> {
+        self.folder.as_ref().map(|folder| folder.join(HUB))
+    }
+
     /// Replaces the content of the file by a first line with the process id, and `text`. Readers see either the old or
     /// the new content.
     pub(super) fn write(&self, text: &str) -> Result<(), CommandError> {
         let write = || {
             // Readers must see either the old or the new content, so it is written beside and renamed.
             let beside = self.path.with_extension(format!("{}.part", getpid().as_raw_nonzero()));
-            let mut file = create_new(&beside)?;
             let marked =
                 format!("{MARK}{}; removed when that process ends.\n{text}", getpid().as_raw_nonzero());
-            file.write_all(marked.as_bytes())?;
+            write_private(&beside, &marked)?;
             fs::rename(&beside, &self.path)
         };
         write().map_err(|error| {
@@ -75,18 +86,22 @@ impl Drop for PrivateFile {
             let _ = fs::remove_file(&self.path);
         }
         if let Some(folder) = &self.folder {
+            let _ = fs::remove_dir_all(folder.join(HUB));
+            // It stays if anybody put something else there.
             let _ = fs::remove_dir(folder);
         }
     }
 }
 
-fn create_new(path: &Path) -> io::Result<File> {
+/// Writes a new file that only its owner can read, in place of one of this name.
+pub(super) fn write_private(path: &Path, text: &str) -> io::Result<()> {
     // A process of the same id may have left one.
     let _ = fs::remove_file(path);
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
 }
 
-/// Creates a new folder for the kubeconfig that only its owner can enter, and returns its path.
+/// Creates a new folder that only its owner can enter, and returns its path.
 fn folder() -> Result<PathBuf, CommandError> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|folder| folder.is_dir());
     let base = runtime.unwrap_or_else(std::env::temp_dir);
@@ -104,7 +119,7 @@ fn folder() -> Result<PathBuf, CommandError> {
             }
         }
     }
-    let what = format!("cannot create a folder for the demo's kubeconfig in {}", base.display());
+    let what = format!("cannot create a folder for the demo's files in {}", base.display());
     let complaint = CommandError::unreadable(what).hint(NEW_FILE);
     Err(match &last {
         Some(error) => complaint.with_source(error),
@@ -191,6 +206,9 @@ mod tests {
         assert_eq!(mode(file.path()), 0o600);
         let folder = file.path().parent().unwrap().to_owned();
         assert_eq!(mode(&folder), 0o700);
+        // What the hub keeps there goes, too.
+        fs::create_dir_all(folder.join(HUB).join("agents")).unwrap();
+        write_private(&folder.join(HUB).join("hub.db"), "rows").unwrap();
         drop(file);
         assert!(!folder.exists());
     }

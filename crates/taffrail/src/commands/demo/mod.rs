@@ -1,13 +1,17 @@
 //! `taffrail demo`: simulates a fleet with faults that occur and heal, and shows it.
 
+#[cfg(all(feature = "hub", feature = "agent"))]
+mod agents;
+#[cfg(feature = "hub")]
+mod exporters;
+#[cfg(feature = "hub")]
+mod hub;
 mod kubeconfig;
 mod overview;
 mod world;
 
 use std::future::Future;
 use std::io;
-#[cfg(feature = "hub")]
-use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -22,8 +26,6 @@ use taffrail_status::assess::Budgets;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::Instant;
 
-#[cfg(feature = "hub")]
-use super::hub::{LoopbackHub, Socket};
 use super::overview::{Lines, News};
 use crate::cli::{self, SourceArguments};
 use crate::command_error::{CommandError, Exit};
@@ -32,6 +34,8 @@ use crate::output::screen::Screen;
 use crate::rule_source::RuleSource;
 use crate::runtime::block_on;
 use crate::source::{members, watch_request};
+#[cfg(feature = "hub")]
+use hub::DemoHub;
 use kubeconfig::PrivateFile;
 use overview::Overview;
 use world::World;
@@ -61,8 +65,14 @@ In another terminal, Taffrail and kubectl reach the same clusters with the kubec
   taffrail explain shop --context eu-2
   kubectl --context eu-1 -n shop scale deployment web --replicas 5
 
-The demo also runs a hub of these clusters, and prints the URL of its page, which --hub takes, too:
+The demo also runs a hub of these clusters, which keeps history while it runs, and prints the URL of its page, which
+--hub takes, too:
   taffrail get apps --hub 'http://127.0.0.1:…/#…'
+  taffrail history shop --hub 'http://127.0.0.1:…/#…'
+
+The hub also has three clusters that the kubeconfig does not reach: agents report edge-1 and edge-2, and of vendor-1
+only the metrics of its delivery tools are known:
+  taffrail get clusters -o wide --hub 'http://127.0.0.1:…/#…'
 
 Nothing leaves this machine: the API servers and the hub listen on 127.0.0.1, and no container runs: the API servers
 only answer as if it did.
@@ -151,8 +161,39 @@ impl Signals {
 
 async fn show(arguments: &DemoArguments, console: &Console) -> Result<(), CommandError> {
     // From here on an end is heard, so that what is made is removed.
-    let mut signals = Signals::listen().map_err(cannot_show)?;
-    let file = &PrivateFile::create(arguments.kubeconfig.as_deref())?;
+    let signals = Signals::listen().map_err(cannot_show)?;
+    let file = PrivateFile::create(arguments.kubeconfig.as_deref())?;
+    let mut running = Running::default();
+    let shown = simulate(arguments, signals, &file, &mut running, console).await;
+    // Before the files go in which the hub keeps what it knows.
+    running.end().await;
+    shown
+}
+
+/// The parts of the demo that write files, and so must end before these are removed.
+#[derive(Default)]
+struct Running {
+    #[cfg(feature = "hub")]
+    hub: Option<DemoHub>,
+}
+
+impl Running {
+    async fn end(self) {
+        #[cfg(feature = "hub")]
+        if let Some(hub) = self.hub {
+            hub.end().await;
+        }
+    }
+}
+
+/// Starts the simulated clusters and the hub, which is added to `running`, and shows them until a signal ends the demo.
+async fn simulate(
+    arguments: &DemoArguments,
+    mut signals: Signals,
+    file: &PrivateFile,
+    running: &mut Running,
+    console: &Console,
+) -> Result<(), CommandError> {
     let mut view = View::open(file, console).map_err(cannot_show)?;
     view.begin().map_err(cannot_show)?;
     let world = World::start(arguments.seed, arguments.skip.unwrap_or_default(), arguments.hold).await;
@@ -167,11 +208,12 @@ async fn show(arguments: &DemoArguments, console: &Console) -> Result<(), Comman
         return Ok(());
     }
     #[cfg(feature = "hub")]
-    if let Ok(hub) = hub(&source).await {
+    if let Ok(hub) = DemoHub::start(&source, &world, file.hub_folder()).await {
         view.name_hub(&hub);
-        // It ends with the process.
-        tokio::spawn(hub.serve());
+        running.hub = Some(hub);
     }
+    #[cfg(not(feature = "hub"))]
+    let Running {} = running;
     let mut news = News::new(&world.regions);
     look(&mut news, &mut follow);
     if let Err(error) = view.show(&news) {
@@ -245,14 +287,6 @@ async fn follow(source: &SourceArguments) -> Result<FleetWatcher, CommandError> 
     Ok(FleetWatcher::start(request).await)
 }
 
-/// Starts a hub of the simulated clusters on 127.0.0.1.
-#[cfg(feature = "hub")]
-async fn hub(source: &SourceArguments) -> Result<LoopbackHub, CommandError> {
-    let socket = Socket::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).await?;
-    let light = taffrail_observe::LightReach::default();
-    LoopbackHub::start(members(source)?, Vec::new(), light, source, socket).await
-}
-
 /// The output of the demo: a screen on a terminal, else lines.
 enum View {
     Screen(Screen, Overview),
@@ -270,13 +304,14 @@ impl View {
 
     /// Adds the URL of the page, and the commands that ask the hub, to what the demo suggests to try.
     #[cfg(feature = "hub")]
-    fn name_hub(&mut self, hub: &LoopbackHub) {
+    fn name_hub(&mut self, hub: &DemoHub) {
         match self {
-            View::Screen(_, overview) => overview.name_hub(hub.page()),
+            View::Screen(_, overview) => overview.name_hub(hub.page.clone(), hub.further.clone()),
             View::Lines(_, exports, _) => {
-                let token = format!("export TAFFRAIL_HUB_TOKEN={}", hub.token());
-                let command = format!("taffrail get apps --hub {}", hub.url());
-                exports.extend([token, command, format!("# in a browser: {}", hub.page())]);
+                let token = format!("export TAFFRAIL_HUB_TOKEN={}", hub.token);
+                let command = format!("taffrail get apps --hub {}", hub.url);
+                exports.extend([token, command, format!("# in a browser: {}", hub.page)]);
+                exports.extend(overview::only_by_hub(&hub.further).map(|known| format!("# {known}")));
             }
         }
     }

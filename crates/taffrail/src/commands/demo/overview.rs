@@ -13,6 +13,9 @@ pub(super) const NAME: &str = "Taffrail demo";
 /// Time for which each suggested command is shown, in seconds.
 const TURN: i64 = 20;
 
+/// Number of rows from which a screen has room for explanations.
+const ROOMY: usize = 30;
+
 /// Suggested commands that only read, each shown for [`TURN`] seconds in turn.
 const LOOKS: [&str; 4] = [
     "taffrail trust --all-contexts",
@@ -34,19 +37,27 @@ pub(super) struct Overview {
     looks: Vec<String>,
     /// The URL of the page; `None` without a hub.
     page: Option<String>,
+    /// The names of the clusters that only the hub knows.
+    further: Vec<String>,
     begun: Timestamp,
 }
 
 impl Overview {
     pub(super) fn new(kubeconfig: &Path) -> Overview {
         let looks = LOOKS.map(str::to_owned).into();
-        Overview { exports: exports(kubeconfig), looks, page: None, begun: Timestamp::now() }
+        Overview {
+            exports: exports(kubeconfig),
+            looks,
+            page: None,
+            further: Vec::new(),
+            begun: Timestamp::now(),
+        }
     }
 
-    /// Adds the URL of the hub's page, which `--hub` takes, too.
+    /// Adds the URL of the hub's page, which `--hub` takes, too, and the names of the clusters that only the hub knows.
     #[cfg(feature = "hub")]
-    pub(super) fn name_hub(&mut self, page: String) {
-        self.page = Some(page);
+    pub(super) fn name_hub(&mut self, page: String, further: Vec<String>) {
+        (self.page, self.further) = (Some(page), further);
     }
 
     /// Returns the lines shown while the simulated clusters start.
@@ -60,6 +71,9 @@ impl Overview {
             Some(page) => {
                 let mut lines = vec![title("Open in a browser, and try in another terminal")];
                 lines.extend(broken(page, columns));
+                // Without room for it, what can be copied comes first.
+                let known = only_by_hub(&self.further).filter(|_| rows >= ROOMY);
+                lines.extend(known.iter().flat_map(|known| broken(known, columns)).map(|line| dim(&line)));
                 lines
             }
             None => vec![title("Try in another terminal")],
@@ -90,6 +104,16 @@ fn ending(columns: usize) -> &'static str {
         true => WITH_TUI,
         false => "Ctrl-C ends the demo and removes its kubeconfig.",
     }
+}
+
+/// Returns a sentence about the clusters `names`, which only the hub knows; `None` if there are none.
+pub(super) fn only_by_hub(names: &[String]) -> Option<String> {
+    let (last, others) = names.split_last()?;
+    let names = match others {
+        [] => last.clone(),
+        others => format!("{} and {last}", others.join(", ")),
+    };
+    Some(format!("The page and --hub also have {names}, which the kubeconfig does not reach."))
 }
 
 /// Returns the shell commands that another terminal needs before it can reach the simulated clusters: they set
@@ -181,6 +205,23 @@ mod tests {
                 assert_eq!(concerns == 30, has(" more"), "{lines:#?}");
             }
         }
+    }
+
+    #[test]
+    fn clusters_that_only_the_hub_knows_are_named_where_there_is_room() {
+        let mut overview = Overview::new(Path::new("/"));
+        let page = "http://127.0.0.1:1/#token".to_owned();
+        overview.page = Some(page.clone());
+        overview.further = vec!["edge-1".to_owned(), "edge-2".to_owned(), "vendor-1".to_owned()];
+        for (columns, rows) in [(120, 40), (60, 40), (80, 24)] {
+            let lines = overview.lines(&news(3), NOW, columns, rows);
+            let lines: Vec<String> =
+                lines.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect();
+            assert_eq!(lines.len(), rows);
+            assert!(lines.iter().any(|line| line.contains(&page)), "{lines:#?}");
+            assert_eq!(lines.concat().contains("edge-1, edge-2 and vendor-1"), rows >= ROOMY, "{lines:#?}");
+        }
+        assert_eq!(only_by_hub(&[]), None);
     }
 
     #[test]

@@ -125,7 +125,9 @@ impl DataArguments {
     }
 }
 
-async fn open(folder: &Path) -> Result<Opened, CommandError> {
+/// Opens the store of a hub that begins to run in a folder; creates both if they do not exist. A damaged store is set
+/// aside for a new one.
+pub(super) async fn open(folder: &Path) -> Result<Opened, CommandError> {
     create(folder)?;
     let path = folder.join(STORE);
     SqliteStore::open(&path).await.map_err(|error| cannot_open(folder, &error))

@@ -1,19 +1,29 @@
 //! Runs a hub: follows its clusters, saves their rows and history, and answers by HTTP.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt::Display;
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+#[cfg(feature = "demo")]
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+#[cfg(all(feature = "demo", feature = "agent"))]
+use taffrail_api::agent_protocol::EnrolmentToken;
 use taffrail_apps::{ClusterId, ClusterSecretTool, ReadQuery};
 use taffrail_cluster::BootClock;
 use taffrail_hub::agents::Agents;
-use taffrail_hub::http::{Access, HubApi, Limits, Tls, serve};
+use taffrail_hub::http::{Access, Door, HubApi, Limits, Tls, serve};
+#[cfg(feature = "demo")]
+use taffrail_hub::store::sqlite::Opened;
 use taffrail_hub::store::sqlite::SqliteStore;
 use taffrail_hub::store::{Store, Token};
 use taffrail_hub::{Ask, FleetIndex, HubClock, HubTime, OBSERVER, Tells};
+#[cfg(feature = "demo")]
+use taffrail_metrics::MetricsConfig;
 use taffrail_observe::{FleetMembers, FleetWatcher, FoundClusters, LightReach, Reporter, WatchRequest};
 use taffrail_status::assess::Budgets;
 use tokio::net::TcpListener;
@@ -23,7 +33,11 @@ use tokio::task::JoinSet;
 use super::super::zero_ages::without_ages;
 use super::asker::Asker;
 use super::cannot_start;
+#[cfg(feature = "demo")]
+use super::data;
 use super::metrics::MetricsServers;
+#[cfg(all(feature = "demo", feature = "agent"))]
+use super::token;
 use crate::cli::SourceArguments;
 use crate::command_error::CommandError;
 use crate::rule_source::RuleSource;
@@ -40,7 +54,7 @@ const BEFORE: Duration = Duration::from_secs(100 * 365 * 86_400);
 pub(crate) struct Socket {
     listener: TcpListener,
     /// The address with the port that was chosen.
-    pub(super) address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 impl Socket {
@@ -52,7 +66,7 @@ impl Socket {
     }
 }
 
-fn cannot_listen(listen: SocketAddr, error: &io::Error) -> CommandError {
+fn cannot_listen(listen: impl Display, error: &io::Error) -> CommandError {
     let refused = CommandError::unreadable(format_args!("cannot listen on {listen}")).with_source(error);
     let is_used = error.kind() == io::ErrorKind::AddrInUse;
     refused.maybe_hint(is_used.then(|| "--listen 127.0.0.1:0 takes any free port".to_owned()))
@@ -65,11 +79,23 @@ pub(super) struct Keeping {
     pub(super) retain: Duration,
 }
 
-/// The side of a hub that answers: where it listens, whom it admits, and its TLS configuration, if it has one.
+/// The side of a hub that answers: where it listens, and whom it admits.
 pub(super) struct Answering {
+    /// The socket of readers; of agents, too, if it serves by TLS.
     pub(super) socket: Socket,
     pub(super) access: Access,
-    pub(super) tls: Option<Tls>,
+    pub(super) encryption: Encryption,
+}
+
+/// The TLS of a hub.
+pub(super) enum Encryption {
+    /// The hub serves without TLS, and takes no agents.
+    None,
+    /// The socket of readers and agents serves by TLS.
+    All(Tls),
+    /// Readers come without TLS, and agents by TLS to a socket of their own.
+    #[cfg(feature = "demo")]
+    Agents(Socket, Tls),
 }
 
 /// The sources that a hub reads.
@@ -85,9 +111,10 @@ pub(super) struct Reading {
 
 /// A hub that follows its clusters.
 pub(super) struct HubProcess {
-    socket: Socket,
+    sockets: Vec<(Socket, Option<Arc<Tls>>)>,
     api: Arc<HubApi>,
-    tls: Option<Arc<Tls>>,
+    /// The store in which it keeps rows and history; `None` if it keeps nothing.
+    store: Option<Arc<SqliteStore>>,
     /// The parts of the hub, which end only with the process or by an error; each returns what stopped.
     parts: JoinSet<&'static str>,
 }
@@ -101,7 +128,13 @@ impl HubProcess {
         answering: Answering,
         keeping: Option<Keeping>,
     ) -> Result<HubProcess, CommandError> {
-        let Answering { socket, access, tls } = answering;
+        let Answering { socket, access, encryption } = answering;
+        let (tls, agents_socket) = match encryption {
+            Encryption::None => (None, None),
+            Encryption::All(tls) => (Some(tls), None),
+            #[cfg(feature = "demo")]
+            Encryption::Agents(socket, tls) => (Some(tls), Some(socket)),
+        };
         let Reading { members, tools, light, metrics } = reading;
         let clock = BootClock::default();
         let names: HashSet<&str> = members.members.iter().map(|member| &*member.name).collect();
@@ -192,13 +225,14 @@ impl HubProcess {
             // No cluster comes or goes any more.
             std::future::pending().await
         });
-        if let Some(Keeping { store, retain }) = keeping {
-            let index = Arc::clone(&index);
+        let store = keeping.map(|Keeping { store, retain }| {
+            let (index, saving) = (Arc::clone(&index), Arc::clone(&store));
             parts.spawn(async move {
-                tokio::join!(index.save(&*store), index.keep_history(&*store, retain));
+                tokio::join!(index.save(&*saving), index.keep_history(&*saving, retain));
                 "the hub stopped saving"
             });
-        }
+            store
+        });
         parts.spawn(async move {
             index.receive(OBSERVER, Tells::ALL, messages, replies).await;
             "the hub stopped receiving reports"
@@ -220,20 +254,38 @@ impl HubProcess {
                 "the hub stopped reading its certificate"
             });
         }
-        Ok(HubProcess { socket, api, tls, parts })
+        let sockets = match agents_socket {
+            None => vec![(socket, tls)],
+            Some(agents) => vec![(socket, None), (agents, tls)],
+        };
+        Ok(HubProcess { sockets, api, store, parts })
     }
 
     /// Answers until a part of the hub stops.
     pub(super) async fn serve(self) -> Result<(), CommandError> {
-        let HubProcess { socket: Socket { listener, address }, api, tls, mut parts } = self;
-        tokio::select! {
-            served = serve(listener, api, tls, std::future::pending()) => {
-                served.map_err(|error| cannot_listen(address, &error))
+        self.serve_until(std::future::pending()).await
+    }
+
+    /// Answers until `end` completes or a part of the hub stops. Then ends all connections and all parts, and closes the
+    /// store.
+    async fn serve_until(self, end: impl Future<Output = ()>) -> Result<(), CommandError> {
+        let HubProcess { sockets, api, store, mut parts } = self;
+        let addresses: Vec<String> = sockets.iter().map(|(socket, _)| socket.address.to_string()).collect();
+        let doors = sockets.into_iter().map(|(Socket { listener, .. }, tls)| Door { listener, tls });
+        let ended = tokio::select! {
+            served = serve(doors, api, std::future::pending()) => {
+                served.map_err(|error| cannot_listen(addresses.join(" and "), &error))
             }
             stopped = parts.join_next() => {
                 Err(CommandError::unreadable(stopped.and_then(Result::ok).unwrap_or("a part of the hub failed")))
             }
+            () = end => Ok(()),
+        };
+        parts.shutdown().await;
+        if let Some(store) = store {
+            store.close().await;
         }
+        ended
     }
 }
 
@@ -262,7 +314,17 @@ fn hub_clock(clock: &BootClock) -> HubClock {
     HubClock::new(move || HubTime { at: BEFORE + clock.now().since(begun), now: Timestamp::now() })
 }
 
-/// A hub of this machine that keeps nothing on disk, with how it is asked.
+/// The sources of a hub of this machine beside the clusters that it follows.
+#[cfg(feature = "demo")]
+#[derive(Default)]
+pub(crate) struct FurtherSources {
+    /// The metrics servers that the hub reads.
+    pub(crate) metrics: MetricsConfig,
+    /// The socket to which agents come, and its TLS; `None` for no agents.
+    pub(crate) agents: Option<(Socket, Tls)>,
+}
+
+/// A hub of this machine alone, with how it is asked.
 pub(crate) struct LoopbackHub {
     address: SocketAddr,
     token: Token,
@@ -271,7 +333,8 @@ pub(crate) struct LoopbackHub {
 
 impl LoopbackHub {
     /// Starts a hub of the clusters of `members`, and of those that `tools` reach by Secrets in them, with the options
-    /// of `source`, at a socket of this machine and with a new token; it reads those lightly that `light` chooses.
+    /// of `source`, at a socket of this machine and with a new token; it reads those lightly that `light` chooses. It keeps
+    /// nothing on disk.
     pub(crate) async fn start(
         members: FleetMembers,
         tools: Vec<ClusterSecretTool>,
@@ -279,11 +342,44 @@ impl LoopbackHub {
         source: &SourceArguments,
         socket: Socket,
     ) -> Result<LoopbackHub, CommandError> {
+        let reading = Reading { members, tools, light, metrics: MetricsServers::none() };
+        LoopbackHub::with(reading, source, (socket, Encryption::None), None).await
+    }
+
+    /// Starts a hub of the clusters of `members` as [`start`](LoopbackHub::start) does, with further `sources`, which keeps
+    /// rows and history for `retain` in a folder, and creates that if it does not exist.
+    ///
+    /// # Errors
+    /// If the folder cannot be used, too.
+    #[cfg(feature = "demo")]
+    pub(crate) async fn keeping(
+        members: FleetMembers,
+        sources: FurtherSources,
+        (folder, retain): (&Path, Duration),
+        source: &SourceArguments,
+        socket: Socket,
+    ) -> Result<LoopbackHub, CommandError> {
+        let Opened { store, .. } = data::open(folder).await?;
+        let FurtherSources { metrics, agents } = sources;
+        // Nobody reads what happens to a server.
+        let (metrics, _) = MetricsServers::new(metrics);
+        let light = LightReach::default();
+        let reading = Reading { members, tools: Vec::new(), light, metrics };
+        let encryption = agents.map_or(Encryption::None, |(socket, tls)| Encryption::Agents(socket, tls));
+        let keeping = Keeping { store: Arc::new(store), retain };
+        LoopbackHub::with(reading, source, (socket, encryption), Some(keeping)).await
+    }
+
+    async fn with(
+        reading: Reading,
+        source: &SourceArguments,
+        (socket, encryption): (Socket, Encryption),
+        keeping: Option<Keeping>,
+    ) -> Result<LoopbackHub, CommandError> {
         let address = socket.address;
         let (access, token) = Access::loopback(address.port()).map_err(cannot_start)?;
-        let answering = Answering { socket, access, tls: None };
-        let reading = Reading { members, tools, light, metrics: MetricsServers::none() };
-        let process = HubProcess::start(reading, source, true, answering, None).await?;
+        let answering = Answering { socket, access, encryption };
+        let process = HubProcess::start(reading, source, true, answering, keeping).await?;
         Ok(LoopbackHub { address, token, process })
     }
 
@@ -304,8 +400,25 @@ impl LoopbackHub {
         format!("http://{}/#{}", self.address, self.token.as_str())
     }
 
+    /// Makes a token with which one agent can enrol.
+    ///
+    /// # Errors
+    /// If the hub keeps nothing, or cannot save the token.
+    #[cfg(all(feature = "demo", feature = "agent"))]
+    pub(crate) async fn enrolment(&self) -> Result<EnrolmentToken, CommandError> {
+        let cannot = || CommandError::unreadable("cannot create a token for an agent");
+        let store = self.process.store.as_ref().ok_or_else(cannot)?;
+        token::enrolment(store, None).await.map_err(|error| cannot().with_source(&error))
+    }
+
     /// Answers until a part of the hub stops.
     pub(crate) async fn serve(self) -> Result<(), CommandError> {
         self.process.serve().await
+    }
+
+    /// Answers until `end` completes or a part of the hub stops, and closes what it keeps.
+    #[cfg(feature = "demo")]
+    pub(crate) async fn serve_until(self, end: impl Future<Output = ()>) -> Result<(), CommandError> {
+        self.process.serve_until(end).await
     }
 }

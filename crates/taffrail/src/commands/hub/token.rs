@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use taffrail_api::agent_protocol::{EnrolmentToken, KeyHash};
+use taffrail_api::agent_protocol::EnrolmentToken;
 use taffrail_hub::store::sqlite::SqliteStore;
 use taffrail_hub::store::{
     ACT_RIGHT, EnrolmentRecord, LOGS_RIGHT, Store as _, StoreError, Token, TokenHash, TokenRecord,
@@ -126,8 +126,9 @@ fn name(text: &str) -> Result<String, String> {
 pub(super) fn run(arguments: &TokenArguments, console: &Console) -> Result<Exit, CommandError> {
     match &arguments.command {
         TokenCommand::Create { agent: true, cluster, data, .. } => {
-            let (token, pins) = create_enrolment(cluster.clone(), data)?;
-            written(tell_enrolment(console, &token, pins, cluster.as_deref()))?;
+            let create = async |store: &SqliteStore| enrolment(store, cluster.clone()).await;
+            let token = with_store(data, "create a token for an agent", create)?;
+            written(tell_enrolment(console, &token, cluster.as_deref()))?;
         }
         TokenCommand::Create { name, expires, logs, act, data, .. } => {
             let name = name.as_deref().unwrap_or_default();
@@ -169,38 +170,25 @@ fn create(name: &str, expires: Option<Duration>) -> Result<(Token, TokenRecord),
     Ok((token, record))
 }
 
-/// Makes a token with which an agent can enrol, for `cluster` if that is given, and saves it; returns it with the keys by
-/// which agents recognise the hub.
-fn create_enrolment(
+/// Makes a token with which an agent can enrol, for `cluster` if that is given, and saves it; it names the keys by which
+/// agents recognise the hub.
+pub(super) async fn enrolment(
+    store: &SqliteStore,
     cluster: Option<String>,
-    data: &DataArguments,
-) -> Result<(Token, Vec<KeyHash>), CommandError> {
-    let cannot = |error: &dyn std::error::Error| {
-        CommandError::unreadable("cannot create a token for an agent").with_source(error)
-    };
-    let token = Token::generate().map_err(|error| cannot(&error))?;
+) -> Result<EnrolmentToken, StoreError> {
+    let token = Token::generate()?;
     let created = Timestamp::now();
-    let expires = created.checked_add(ENROLMENT).map_err(|error| cannot(&error))?;
-    let record =
-        EnrolmentRecord { hash: TokenHash::of(token.as_str()), cluster, created, expires, used: None };
-    let pins = with_store(data, "create a token for an agent", async |store| {
-        store.add_enrolment(record).await?;
-        store.pins().await
-    })?;
-    Ok((token, pins))
+    // A clock that is at the end of time makes a token that is good until then.
+    let expires = created.checked_add(ENROLMENT).unwrap_or(Timestamp::MAX);
+    let hash = TokenHash::of(token.as_str());
+    store.add_enrolment(EnrolmentRecord { hash, cluster, created, expires, used: None }).await?;
+    Ok(EnrolmentToken { token: token.as_str().to_owned(), pins: store.pins().await? })
 }
 
 /// Prints the token for an agent alone on stdout, and to stderr what it is for.
-fn tell_enrolment(
-    console: &Console,
-    token: &Token,
-    pins: Vec<KeyHash>,
-    cluster: Option<&str>,
-) -> io::Result<()> {
-    let has_pins = !pins.is_empty();
-    let token = EnrolmentToken { token: token.as_str().to_owned(), pins }.to_string();
+fn tell_enrolment(console: &Console, token: &EnrolmentToken, cluster: Option<&str>) -> io::Result<()> {
     let mut out = console.people();
-    say!(out, "{}", printable(&token))?;
+    say!(out, "{}", printable(&token.to_string()))?;
     out.flush()?;
     let of = match cluster {
         Some(cluster) => format!(" of cluster {cluster}"),
@@ -210,7 +198,7 @@ fn tell_enrolment(
         "One agent{} can enrol with it, within an hour. It is not shown again.\n",
         printable(&of)
     ));
-    if !has_pins {
+    if token.pins.is_empty() {
         console.tell(phrase!(
             "It names no certificate of the hub: the agent must recognise the hub by the authorities that its machine\n\
              trusts, or by --hub-ca-file.\n"

@@ -19,7 +19,7 @@ use super::{Declared, WorldError};
 const ROUND: Duration = Duration::from_secs(300);
 
 /// The texts of the files in `faults/`, one for each fault.
-const FAULTS: [&str; 11] = [
+const FAULTS: [&str; 13] = [
     include_str!("faults/bad-image.yaml"),
     include_str!("faults/quota.yaml"),
     include_str!("faults/dark.yaml"),
@@ -31,11 +31,13 @@ const FAULTS: [&str; 11] = [
     include_str!("faults/source.yaml"),
     include_str!("faults/suspended.yaml"),
     include_str!("faults/routine.yaml"),
+    include_str!("faults/edge.yaml"),
+    include_str!("faults/vendor.yaml"),
 ];
 
 /// Returns the images that faults deploy although the simulated registry does not have them.
-pub(super) fn missing_images() -> [&'static str; 1] {
-    ["ghcr.io/acme/shop/web:1.6.0"]
+pub(super) fn missing_images() -> [&'static str; 2] {
+    ["ghcr.io/acme/shop/web:1.6.0", "ghcr.io/acme/lockers/door:1.9.0"]
 }
 
 /// A part of a fault's file: the clusters in which it occurs, its time from the start of a round, and its timeline

@@ -71,12 +71,38 @@ fn yes() -> bool {
     true
 }
 
+/// The way by which the demo's hub learns of a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Reach {
+    /// The hub reads the cluster, as everybody can who has the kubeconfig.
+    #[default]
+    Kubeconfig,
+    /// An agent reports the cluster.
+    Agent,
+    /// A metrics server has the metrics of the cluster's delivery tools.
+    Metrics,
+}
+
+impl Reach {
+    /// Returns true if this program has the parts by which the hub learns of such a cluster.
+    fn is_possible(self) -> bool {
+        match self {
+            Reach::Kubeconfig => true,
+            Reach::Agent => cfg!(all(feature = "hub", feature = "agent")),
+            Reach::Metrics => cfg!(feature = "hub"),
+        }
+    }
+}
+
 /// A cluster in `fleet.yaml`, with the names of the apps that each tool delivers to it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Member {
     name: String,
     region: String,
+    #[serde(default)]
+    reach: Reach,
     /// The Git branch that Flux in this cluster follows.
     #[serde(default)]
     branch: String,
@@ -108,7 +134,10 @@ struct Declared {
 
 impl Declared {
     fn read() -> Result<Declared, WorldError> {
-        yaml::read(include_str!("fleet.yaml")).map_err(|error| WorldError::Declared(error.to_string()))
+        let read = yaml::read(include_str!("fleet.yaml"));
+        let mut declared: Declared = read.map_err(|error| WorldError::Declared(error.to_string()))?;
+        declared.clusters.retain(|member| member.reach.is_possible());
+        Ok(declared)
     }
 
     fn app(&self, name: &str) -> Result<&App, WorldError> {
@@ -123,9 +152,24 @@ pub(super) struct World {
     tools: JoinSet<()>,
     /// The part of the skipped time that is still to be simulated.
     skip: Duration,
+    /// The clusters of the kubeconfig.
     pub(super) clusters: Vec<Cluster>,
-    /// The region of each cluster, in the same order.
+    /// The region of each of these, in the same order.
     pub(super) regions: Vec<String>,
+    /// The clusters that the kubeconfig does not have, of which the hub alone learns.
+    #[cfg_attr(not(feature = "hub"), expect(dead_code, reason = "without a hub there are none"))]
+    further: Vec<Further>,
+}
+
+/// A cluster that the kubeconfig does not have.
+#[cfg_attr(
+    not(all(feature = "hub", feature = "agent")),
+    expect(dead_code, reason = "the parts that learn of such clusters are not in this program")
+)]
+struct Further {
+    cluster: Cluster,
+    region: String,
+    reach: Reach,
 }
 
 impl World {
@@ -178,13 +222,29 @@ impl World {
         for cluster in &clusters {
             cluster.compact();
         }
-        let regions = declared.clusters.iter().map(|member| member.region.clone()).collect();
-        let mut world = World { fleet, tools: JoinSet::new(), clusters, regions, skip };
+        let mut world = World {
+            fleet,
+            tools: JoinSet::new(),
+            skip,
+            clusters: Vec::new(),
+            regions: Vec::new(),
+            further: Vec::new(),
+        };
+        for (cluster, member) in clusters.into_iter().zip(&declared.clusters) {
+            let region = member.region.clone();
+            match member.reach {
+                Reach::Kubeconfig => {
+                    world.clusters.push(cluster);
+                    world.regions.push(region);
+                }
+                reach => world.further.push(Further { cluster, region, reach }),
+            }
+        }
         // The story begins at its own time; building took no simulated time.
         world.catch_up();
         faults::begin(&declared, &places, world.fleet.clock(), seed)?;
         world.fleet.advance(std::mem::take(&mut world.skip));
-        world.clusters.iter().for_each(Cluster::keep_leases);
+        places.iter().for_each(|place| place.cluster.keep_leases());
         let mut controllers = Vec::with_capacity(places.len());
         for place in &*places {
             let all = made.get(place.cluster.name()).into_iter().flatten();
@@ -202,12 +262,34 @@ impl World {
         self.fleet.advance(behind.saturating_sub(self.skip));
     }
 
-    /// Returns the text of a kubeconfig with a context for each cluster, labelled with its region.
+    /// Returns the text of a kubeconfig with a context for each cluster that it may have, labelled with its region.
     pub(super) fn kubeconfig(&self) -> String {
-        let region = |region: &String| region.to_lowercase().replace(' ', "-");
-        let labels = self.regions.iter().map(|it| BTreeMap::from([("region".to_owned(), region(it))]));
-        let labels: Vec<_> = labels.collect();
-        let labelled: Vec<_> = self.clusters.iter().zip(&labels).collect();
-        Cluster::labelled_kubeconfig(&labelled)
+        kubeconfig(self.clusters.iter().zip(&self.regions))
     }
+
+    /// Returns the clusters that agents report, and the text of a kubeconfig with a context for each of them, as an agent
+    /// beside its cluster has it.
+    #[cfg(all(feature = "hub", feature = "agent"))]
+    pub(super) fn of_agents(&self) -> (Vec<Cluster>, String) {
+        let of_agents = || self.further.iter().filter(|further| further.reach == Reach::Agent);
+        let text = kubeconfig(of_agents().map(|further| (&further.cluster, &further.region)));
+        (of_agents().map(|further| further.cluster.clone()).collect(), text)
+    }
+
+    /// Returns the clusters of which only metrics tell.
+    #[cfg(feature = "hub")]
+    pub(super) fn of_metrics(&self) -> Vec<Cluster> {
+        let of_metrics = self.further.iter().filter(|further| further.reach == Reach::Metrics);
+        of_metrics.map(|further| further.cluster.clone()).collect()
+    }
+}
+
+/// Returns the text of a kubeconfig with a context for each of these clusters, labelled with its region.
+fn kubeconfig<'c>(clusters: impl Iterator<Item = (&'c Cluster, &'c String)>) -> String {
+    let region = |region: &String| region.to_lowercase().replace(' ', "-");
+    let labelled: Vec<(&Cluster, BTreeMap<String, String>)> = clusters
+        .map(|(cluster, of)| (cluster, BTreeMap::from([("region".to_owned(), region(of))])))
+        .collect();
+    let labelled: Vec<_> = labelled.iter().map(|(cluster, labels)| (*cluster, labels)).collect();
+    Cluster::labelled_kubeconfig(&labelled)
 }
