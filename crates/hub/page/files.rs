@@ -1,4 +1,4 @@
-// Written by `npm run build` in web/. Digest of the sources: 89ab93d2827d5b445377436adeef82e6a2f78cc46ac4ea2bc2aeaa167647f1c0
+// Written by `npm run build` in web/. Digest of the sources: b50d0fcca1e2530ffc81fa488f8a03512f101d7a20ba39ecbb5cf8d46240ef59
 &[
     PageFile { path: "/assets/AppPage-Cy_iX635.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("assets-AppPage-Cy_iX635.js.gz") },
     PageFile { path: "/assets/Diff-hf_B8W0X.js", content_type: "text/javascript; charset=utf-8", gzip: include_bytes!("assets-Diff-hf_B8W0X.js.gz") },

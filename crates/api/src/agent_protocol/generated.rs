@@ -313,7 +313,8 @@ pub mod spool_entry {
         Gap(super::Gap),
     }
 }
-/// The halves of an app as they were from a moment on: those that changed, with what decides the app's state alone.
+/// The halves of an app as they were from a moment on, with what decides the app's state alone. An agent sends both halves if
+/// it has both, although only one changed: a hub that ended before it saved the app knows neither.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Transition {
     #[prost(message, optional, tag = "1")]
