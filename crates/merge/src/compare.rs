@@ -6,7 +6,7 @@ use serde_json::{Map as JsonMap, Value};
 
 use crate::item::{element_of, list_of, map_of};
 use crate::path::{Path, PathElement};
-use crate::schema::{Form, List, Map, Relationship};
+use crate::schema::{Form, ListType, MapType, Relationship};
 use crate::set::FieldSet;
 use crate::typed::{Invalid, Type, Violations, check_depth};
 use crate::validate::check_scalar;
@@ -136,7 +136,7 @@ impl<'s> Type<'s> {
 
     fn compare_fields(
         self,
-        map: &'s Map,
+        map: &'s MapType,
         before: Option<&JsonMap<String, Value>>,
         after: Option<&JsonMap<String, Value>>,
         walk: &mut Walk<'_>,
@@ -153,7 +153,7 @@ impl<'s> Type<'s> {
 
     fn compare_items(
         self,
-        list: &'s List,
+        list: &'s ListType,
         relationship: Option<Relationship>,
         (before, after): (Option<&Vec<Value>>, Option<&Vec<Value>>),
         walk: &mut Walk<'_>,

@@ -3,7 +3,7 @@
 use serde_json::{Map as JsonMap, Value};
 
 use crate::path::PathElement;
-use crate::schema::{List, Relationship, Schema};
+use crate::schema::{ListType, Relationship, Schema};
 
 /// Returns the items of a list; `None` for null and for other values.
 pub(crate) fn list_of(value: Option<&Value>) -> Option<&Vec<Value>> {
@@ -21,7 +21,7 @@ pub(crate) fn map_of(value: Option<&Value>) -> Option<&JsonMap<String, Value>> {
 /// If the item has none; the reason, in the words of the API server's library.
 pub(crate) fn element_of(
     schema: &Schema,
-    list: &List,
+    list: &ListType,
     relationship: Option<Relationship>,
     item: &Value,
 ) -> Result<PathElement, String> {
@@ -68,7 +68,7 @@ pub(crate) fn element_of(
 /// removed is still in its list.
 pub(crate) fn element_or_blank(
     schema: &Schema,
-    list: &List,
+    list: &ListType,
     relationship: Option<Relationship>,
     item: &Value,
 ) -> PathElement {
@@ -76,7 +76,7 @@ pub(crate) fn element_or_blank(
     element_of(schema, list, relationship, item).unwrap_or(PathElement::Value(Value::Null))
 }
 
-fn default_of<'s>(schema: &'s Schema, list: &'s List, name: &str) -> Result<Option<&'s Value>, String> {
+fn default_of<'s>(schema: &'s Schema, list: &'s ListType, name: &str) -> Result<Option<&'s Value>, String> {
     let cannot = |why| Err(format!("couldn't find default value for {name}: {why}"));
     let Some(atom) = schema.resolve(&list.element) else {
         return cannot("invalid elementType for list");

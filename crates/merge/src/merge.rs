@@ -6,7 +6,7 @@ use serde_json::{Map as JsonMap, Value};
 
 use crate::item::{element_of, list_of, map_of};
 use crate::path::PathElement;
-use crate::schema::{Form, List, Map, Relationship};
+use crate::schema::{Form, ListType, MapType, Relationship};
 use crate::typed::{Invalid, Type, Violations, check_depth};
 use crate::validate::check_scalar;
 
@@ -86,7 +86,7 @@ impl<'s> Type<'s> {
 
     fn merge_fields(
         self,
-        map: &'s Map,
+        map: &'s MapType,
         left: Option<&JsonMap<String, Value>>,
         right: Option<&JsonMap<String, Value>>,
         depth: usize,
@@ -111,7 +111,7 @@ impl<'s> Type<'s> {
     /// their place before the shared item that follows them there.
     fn merge_items(
         self,
-        list: &'s List,
+        list: &'s ListType,
         relationship: Option<Relationship>,
         left: Option<&Vec<Value>>,
         right: Option<&Vec<Value>>,
@@ -183,7 +183,7 @@ struct Items<'v> {
 impl<'v> Items<'v> {
     fn of(
         of: Type<'_>,
-        list: &List,
+        list: &ListType,
         relationship: Option<Relationship>,
         items: &'v [Value],
         allows_duplicates: bool,

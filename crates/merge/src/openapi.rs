@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map as JsonMap, Value};
 
-use crate::schema::{Atom, List, Map, MapField, Relationship, Scalar, Schema, TypeRef};
+use crate::schema::{Atom, ListType, MapField, MapType, Relationship, Scalar, Schema, TypeRef};
 use crate::typed::MAX_DEPTH;
 
 /// The name of the type of quantities, which may be texts or numbers.
@@ -129,7 +129,7 @@ impl Conversion<'_> {
         }
     }
 
-    fn map(&mut self, model: &Value, keeps: bool, depth: usize) -> Map {
+    fn map(&mut self, model: &Value, keeps: bool, depth: usize) -> MapType {
         let properties = model.get("properties").and_then(Value::as_object);
         let fields = properties.into_iter().flatten().map(|(name, member)| {
             let field = MapField {
@@ -146,10 +146,10 @@ impl Conversion<'_> {
             Some(Value::Bool(true)) => TypeRef::named(Schema::DEDUCED),
             Some(model) => self.type_ref(model, keeps, depth),
         };
-        Map { fields, element, relationship: self.of_map(model) }
+        MapType { fields, element, relationship: self.of_map(model) }
     }
 
-    fn list(&mut self, model: &Value, keeps: bool, depth: usize) -> List {
+    fn list(&mut self, model: &Value, keeps: bool, depth: usize) -> ListType {
         let (relationship, keys) = self.of_list(model);
         let element = match model.get("items") {
             Some(items) => self.type_ref(items, keeps, depth),
@@ -160,7 +160,7 @@ impl Conversion<'_> {
                 TypeRef::named(Schema::ATOMIC)
             }
         };
-        List { element, relationship: Some(relationship), keys }
+        ListType { element, relationship: Some(relationship), keys }
     }
 
     fn of_map(&mut self, model: &Value) -> Option<Relationship> {

@@ -1,7 +1,7 @@
 //! Fields that were owned before the schema changed: where a list or a map has become atomic, it is owned as a whole.
 
 use crate::path::{Path, PathElement};
-use crate::schema::{Form, Map, Relationship, Scalar, Schema, TypeRef};
+use crate::schema::{Form, MapType, Relationship, Scalar, Schema, TypeRef};
 use crate::set::FieldSet;
 use crate::typed::{Invalid, Type, Violations, check_depth};
 
@@ -78,7 +78,7 @@ impl<'s> Type<'s> {
 }
 
 /// Returns the type of a field of a map; `None` if the schema does not have it.
-fn below_map<'s>(map: &'s Map, element: &PathElement) -> Option<&'s TypeRef> {
+fn below_map<'s>(map: &'s MapType, element: &PathElement) -> Option<&'s TypeRef> {
     let of = match element {
         PathElement::Field(name) => map.fields.get(name).map_or(&map.element, |field| &field.of),
         _ => &map.element,
@@ -87,7 +87,7 @@ fn below_map<'s>(map: &'s Map, element: &PathElement) -> Option<&'s TypeRef> {
 }
 
 /// Returns true for a map of which the schema names no field, and that may hold anything.
-fn is_deduced(map: &Map) -> bool {
+fn is_deduced(map: &MapType) -> bool {
     let is_untyped = match (&map.element.named, &map.element.inlined) {
         (Some(name), _) => name == Schema::DEDUCED,
         (None, inlined) => inlined.as_deref().is_some_and(|atom| atom.scalar == Some(Scalar::Untyped)),

@@ -4,7 +4,7 @@ use serde_json::{Map as JsonMap, Value};
 
 use crate::item::element_or_blank;
 use crate::path::PathElement;
-use crate::schema::{Form, List, Map, Relationship};
+use crate::schema::{Form, ListType, MapType, Relationship};
 use crate::set::FieldSet;
 use crate::typed::{Type, check_depth};
 
@@ -36,7 +36,7 @@ impl<'s> Type<'s> {
 
     fn remove_items(
         self,
-        list: &'s List,
+        list: &'s ListType,
         relationship: Option<Relationship>,
         items: &[Value],
         fields: &FieldSet,
@@ -57,7 +57,7 @@ impl<'s> Type<'s> {
 
     fn remove_fields(
         self,
-        map: &'s Map,
+        map: &'s MapType,
         all: &JsonMap<String, Value>,
         fields: &FieldSet,
         depth: usize,

@@ -17,9 +17,9 @@ pub struct Atom {
     /// The kind of scalars.
     pub scalar: Option<Scalar>,
     /// The form of lists.
-    pub list: Option<Box<List>>,
+    pub list: Option<Box<ListType>>,
     /// The form of maps.
-    pub map: Option<Box<Map>>,
+    pub map: Option<Box<MapType>>,
 }
 
 /// Kinds of scalars.
@@ -48,7 +48,7 @@ pub enum Relationship {
 
 /// A list.
 #[derive(Debug, Clone, PartialEq)]
-pub struct List {
+pub struct ListType {
     /// The type of its items.
     pub element: TypeRef,
     /// The relation of its items; `None` counts as neither atomic nor associative.
@@ -59,7 +59,7 @@ pub struct List {
 
 /// A map, or a struct with named fields.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Map {
+pub struct MapType {
     /// The named fields.
     pub fields: HashMap<String, MapField>,
     /// The type of fields without a name in the schema; [`TypeRef::NONE`] if there may be none.
@@ -112,16 +112,16 @@ impl TypeRef {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Resolved<'s> {
     pub(crate) scalar: Option<Scalar>,
-    pub(crate) list: Option<(&'s List, Option<Relationship>)>,
-    pub(crate) map: Option<(&'s Map, Option<Relationship>)>,
+    pub(crate) list: Option<(&'s ListType, Option<Relationship>)>,
+    pub(crate) map: Option<(&'s MapType, Option<Relationship>)>,
 }
 
 /// The form of a type by which a value is handled.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Form<'s> {
-    Map(&'s Map, Option<Relationship>),
+    Map(&'s MapType, Option<Relationship>),
     Scalar(Scalar),
-    List(&'s List, Option<Relationship>),
+    List(&'s ListType, Option<Relationship>),
 }
 
 impl<'s> Resolved<'s> {
@@ -165,15 +165,15 @@ impl Schema {
     pub fn deduced() -> Schema {
         let untyped = |of_map: &str, relationship| Atom {
             scalar: Some(Scalar::Untyped),
-            list: Some(Box::new(List {
+            list: Some(Box::new(ListType {
                 element: TypeRef::named(Schema::ATOMIC),
                 relationship: Some(Relationship::Atomic),
                 keys: Vec::new(),
             })),
-            map: Some(Box::new(Map {
+            map: Some(Box::new(MapType {
                 element: TypeRef::named(of_map),
                 relationship: Some(relationship),
-                ..Map::default()
+                ..MapType::default()
             })),
         };
         let types = [

@@ -56,7 +56,7 @@ pub enum UpdateError {
 
 /// The result of an apply.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Applied {
+pub struct ApplyResult {
     /// The object; `None` if it is the live one.
     pub object: Option<Value>,
     /// The managers of it.
@@ -99,7 +99,7 @@ impl<'s> Updater<'s> {
         managers: &Managers,
         manager: &str,
         force: bool,
-    ) -> Result<Applied, UpdateError> {
+    ) -> Result<ApplyResult, UpdateError> {
         self.of.validate(live, true).map_err(UpdateError::Live)?;
         self.of.validate(config, false).map_err(UpdateError::Invalid)?;
         let mut managers = self.reconciled(managers)?;
@@ -115,7 +115,7 @@ impl<'s> Updater<'s> {
             None => merged,
         };
         let managers = self.passed_on(live, &object, managers, manager, force)?.0;
-        Ok(Applied { object: Some(object).filter(|object| !equal(live, object)), managers })
+        Ok(ApplyResult { object: Some(object).filter(|object| !equal(live, object)), managers })
     }
 
     /// Records that `manager` replaced the live object by `new`, and returns the managers.

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::item::{element_of, element_or_blank, list_of, map_of};
 use crate::path::{Path, PathElement};
-use crate::schema::{Form, List, Map, Relationship, Scalar};
+use crate::schema::{Form, ListType, MapType, Relationship, Scalar};
 use crate::set::FieldSet;
 use crate::typed::{Invalid, Type, Violations, check_depth};
 
@@ -37,7 +37,7 @@ impl<'s> Type<'s> {
 
     fn validate_list(
         self,
-        list: &'s List,
+        list: &'s ListType,
         relationship: Option<Relationship>,
         value: &Value,
         allows_duplicates: bool,
@@ -67,7 +67,13 @@ impl<'s> Type<'s> {
         found
     }
 
-    fn validate_map(self, map: &'s Map, value: &Value, allows_duplicates: bool, depth: usize) -> Violations {
+    fn validate_map(
+        self,
+        map: &'s MapType,
+        value: &Value,
+        allows_duplicates: bool,
+        depth: usize,
+    ) -> Violations {
         let Value::Object(fields) = value else { return unexpected("map", value) };
         let mut found = Violations::default();
         for (name, value) in fields {
@@ -113,7 +119,7 @@ impl<'s> Type<'s> {
 
     fn collect_items(
         self,
-        list: &'s List,
+        list: &'s ListType,
         relationship: Option<Relationship>,
         value: &Value,
         path: &mut Path,
@@ -137,7 +143,13 @@ impl<'s> Type<'s> {
         found
     }
 
-    fn collect_fields(self, map: &'s Map, value: &Value, path: &mut Path, set: &mut FieldSet) -> Violations {
+    fn collect_fields(
+        self,
+        map: &'s MapType,
+        value: &Value,
+        path: &mut Path,
+        set: &mut FieldSet,
+    ) -> Violations {
         let mut found = Violations::default();
         for (name, value) in map_of(Some(value)).into_iter().flatten() {
             let field = map.fields.get(name);

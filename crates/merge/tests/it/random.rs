@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 use serde_json::{Map as JsonMap, Value, json};
-use taffrail_merge::{Atom, List, Map, MapField, Relationship, Scalar, Schema, TypeRef};
+use taffrail_merge::{Atom, ListType, MapField, MapType, Relationship, Scalar, Schema, TypeRef};
 
 /// The name of the type of objects.
 pub(crate) const ROOT: &str = "root";
@@ -21,22 +21,22 @@ fn inlined(atom: Atom) -> TypeRef {
     TypeRef { inlined: Some(Box::new(atom)), ..TypeRef::default() }
 }
 
-fn map_of(map: Map) -> Atom {
+fn map_of(map: MapType) -> Atom {
     Atom { map: Some(Box::new(map)), ..Atom::default() }
 }
 
-fn struct_of(random: &mut Rng, depth: usize) -> Map {
+fn struct_of(random: &mut Rng, depth: usize) -> MapType {
     let fields = FIELDS.into_iter().filter(|_| random.u8(0..4) > 0).collect::<Vec<_>>();
     let field = |random: &mut Rng| MapField { of: type_of(random, depth), default: None };
     let fields = fields.into_iter().map(|name| (name.to_owned(), field(random))).collect();
     let element = if random.u8(0..4) == 0 { inlined(scalar(random)) } else { TypeRef::default() };
     let relationship =
         *random.choice(&[None, None, Some(Relationship::Separable), Some(Relationship::Atomic)]).unwrap();
-    Map { fields, element, relationship }
+    MapType { fields, element, relationship }
 }
 
 /// Makes the items of a list that is known by the key `k`, and often by another one with a default.
-fn keyed(random: &mut Rng, depth: usize) -> List {
+fn keyed(random: &mut Rng, depth: usize) -> ListType {
     let mut item = struct_of(random, depth);
     item.relationship = None;
     let key =
@@ -49,7 +49,7 @@ fn keyed(random: &mut Rng, depth: usize) -> List {
         item.fields.insert("p".to_owned(), MapField { of, default });
         keys.push("p".to_owned());
     }
-    List { element: inlined(map_of(item)), relationship: Some(Relationship::Associative), keys }
+    ListType { element: inlined(map_of(item)), relationship: Some(Relationship::Associative), keys }
 }
 
 /// Makes the type of a field.
@@ -62,16 +62,20 @@ fn type_of(random: &mut Rng, depth: usize) -> TypeRef {
         3 => TypeRef::named(if random.bool() { Schema::DEDUCED } else { Schema::ATOMIC }),
         4 => {
             let element = type_of(random, depth - 1);
-            inlined(list(List { element, relationship: Some(Relationship::Atomic), keys: Vec::new() }))
+            inlined(list(ListType { element, relationship: Some(Relationship::Atomic), keys: Vec::new() }))
         }
         5 => {
             let element = inlined(scalar(random));
-            inlined(list(List { element, relationship: Some(Relationship::Associative), keys: Vec::new() }))
+            inlined(list(ListType {
+                element,
+                relationship: Some(Relationship::Associative),
+                keys: Vec::new(),
+            }))
         }
         6 | 7 => TypeRef { relationship, ..inlined(list(keyed(random, depth - 1))) },
         8 => {
             let element = type_of(random, depth - 1);
-            inlined(map_of(Map { element, ..Map::default() }))
+            inlined(map_of(MapType { element, ..MapType::default() }))
         }
         _ => TypeRef { relationship, ..inlined(map_of(struct_of(random, depth - 1))) },
     }
