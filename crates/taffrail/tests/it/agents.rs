@@ -286,6 +286,28 @@ fn scraped(line: &str) -> String {
 }
 
 #[test]
+fn an_answer_about_followed_clusters_names_those_of_agents_that_it_leaves_out() {
+    let served = watch::served();
+    let more = ["--clusters-from", "kubeconfig", "--context", "one", "--kubeconfig", &served.kubeconfig];
+    let hub = Hub(AgentsHub::start_with(command, &more).unwrap());
+    let token = hub.token("agent-token", &[]);
+    let mut agent = hub.agent(&served, "two", "two", &["--token-file", &token]);
+    agent.until("Connected: the agent reports cluster 'two'.");
+    hub.ask_until(&["get", "apps"], |answer| rows(answer).len() == 2);
+    for view in ["app", "tree", "explain"] {
+        let mixed = hub.ask(&[view, "shop"]);
+        assert!(!mixed.stdout.is_empty(), "{view}: {}", mixed.stderr);
+        assert_eq!(mixed.code, 3, "{view}: {}", mixed.stderr);
+        let said = "two: an agent reports the cluster, and the hub does not read it; its agent answers about it alone: --cluster two";
+        assert!(mixed.stderr.contains(said), "{view}: {}", mixed.stderr);
+    }
+    let both = hub.ask(&["tree", "shop", "--cluster", "one", "--cluster", "two"]);
+    assert!(both.stderr.contains("this is about several clusters (two, one)"), "{}", both.stderr);
+    assert_eq!(hub.ask(&["tree", "shop", "--cluster", "one"]).code, 0);
+    assert_eq!(hub.ask(&["tree", "shop", "--cluster", "two"]).code, 0);
+}
+
+#[test]
 fn history_tells_what_happened_while_the_hub_was_away() {
     let served = watch::served();
     let mut hub = Hub::start();

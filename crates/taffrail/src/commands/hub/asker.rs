@@ -36,6 +36,7 @@ use tokio::time::{Instant, timeout_at};
 #[cfg(feature = "agent")]
 pub(crate) use answerer::answerer;
 use checks::{CheckedFleet, ResultsOfChecks};
+use passing::Passed;
 use reported::{ReportedClusters, WholeFleet};
 
 use crate::commands::explain::logs;
@@ -265,11 +266,11 @@ impl Asker {
         answered: impl FnOnce(V::Answer) -> ViewAnswer,
     ) -> Result<ViewAnswer, AskError> {
         match self.passed(view, question, deadline).await? {
-            Some(mut passed) => {
+            Passed::Answer(mut passed) => {
                 self.results_of_checks().put_into(&mut passed);
                 Ok(passed)
             }
-            None => self.answer(view.clone(), deadline).await.map(answered),
+            Passed::Own(left_out) => self.answer(view.clone(), left_out, deadline).await.map(answered),
         }
     }
 
@@ -297,7 +298,7 @@ impl Asker {
         restore: impl FnOnce(&ReportedClusters, &mut V::Answer) + Send + 'static,
     ) -> Result<V::Answer, AskError> {
         let Some(reported) = self.reported().filter(|_| is_followed(&view.reads())) else {
-            return self.answer(view, deadline).await;
+            return self.answer(view, Vec::new(), deadline).await;
         };
         let asked = view.clone();
         let results = self.results_of_checks();
@@ -323,10 +324,12 @@ impl Asker {
         self.members.borrow().clone()
     }
 
-    /// Answers the question of a view: from what the hub follows if that suffices, else by reading the clusters.
+    /// Answers the question of a view: from what the hub follows if that suffices, else by reading the clusters; the answer
+    /// then names those of `left_out`, too.
     async fn answer<V: View<Answer: Send + 'static> + Send + Sync + 'static>(
         &self,
         view: V,
+        left_out: Vec<Snapshot>,
         deadline: Deadline,
     ) -> Result<V::Answer, AskError> {
         let asked = view.reads();
@@ -345,7 +348,7 @@ impl Asker {
                 })
                 .await?
             }
-            false => self.drill_down(asked, &view, deadline).await?,
+            false => self.drill_down(asked, &view, left_out, deadline).await?,
         }
         .map_err(AskError::Question)?;
         if let Some(unseen) = view.unseen_namespaces(&mut answer) {
@@ -376,13 +379,15 @@ impl Asker {
         &self,
         asked: ReadQuery,
         view: &V,
+        left_out: Vec<Snapshot>,
         deadline: Deadline,
     ) -> Result<Result<V::Answer, QuestionError>, AskError> {
         let own = view.clone();
-        let (names, others) = match self.ask_followed(move |fleet| Prepared::of(&own, fleet)).await? {
+        let (names, mut others) = match self.ask_followed(move |fleet| Prepared::of(&own, fleet)).await? {
             Prepared::Answered(answer) => return Ok(answer),
             Prepared::Asks(names, others) => (names, others),
         };
+        others.extend(left_out);
         let more = |snapshot: &Snapshot, namespace: &str| view.reads_objects(snapshot, namespace);
         let members = self.members().members;
         let members: Vec<Member> =
@@ -399,11 +404,16 @@ impl Asker {
 
     /// Explains apps and objects; reads the logs of their causes if the question asks for them, in the half of the time
     /// that is kept for that.
-    async fn explain(&self, view: ExplainView, deadline: Deadline) -> Result<ExplainAnswer, AskError> {
+    async fn explain(
+        &self,
+        view: ExplainView,
+        left_out: Vec<Snapshot>,
+        deadline: Deadline,
+    ) -> Result<ExplainAnswer, AskError> {
         if !view.logs {
-            return self.answer(view, deadline).await;
+            return self.answer(view, left_out, deadline).await;
         }
-        let mut answer = self.answer(view, deadline.halved()).await?;
+        let mut answer = self.answer(view, left_out, deadline.halved()).await?;
         let wanted = logs::wanted(&answer);
         let members = self.members().members;
         let members: Vec<Member> =
@@ -624,8 +634,10 @@ impl Ask for Asker {
                     self.answer_or_pass(view, &question, deadline, ViewAnswer::Trust).await
                 }
                 ViewQuestion::Explain(ref view) => match self.passed(view, &question, deadline).await? {
-                    Some(passed) => Ok(passed),
-                    None => self.explain(view.clone(), deadline).await.map(ViewAnswer::Explain),
+                    Passed::Answer(passed) => Ok(passed),
+                    Passed::Own(left_out) => {
+                        self.explain(view.clone(), left_out, deadline).await.map(ViewAnswer::Explain)
+                    }
                 },
                 ViewQuestion::Overview(view) => {
                     let restore = |reported: &ReportedClusters, answer: &mut OverviewAnswer| {

@@ -13,7 +13,7 @@ use taffrail_api::operations::{
 use taffrail_api::question::{
     AppSelection, AppView, AskedClusters, AskedFleet, View, ViewAnswer, ViewQuestion,
 };
-use taffrail_apps::{AppLabels, AppQuery};
+use taffrail_apps::{AppLabels, AppQuery, Snapshot};
 use taffrail_hub::agents::Agents;
 use taffrail_hub::{AskError, OperationRun};
 use taffrail_observe::ObjectArg;
@@ -23,22 +23,45 @@ use tokio::time::Instant;
 use super::reported::WholeFleet;
 use super::{Asker, Deadline};
 
+/// The outcome of passing a question on.
+pub(super) enum Passed {
+    /// The answer of the agent that reports the only cluster of the question.
+    Answer(ViewAnswer),
+    /// The hub is to answer about the clusters that it follows. The others that the question is about have nothing here but
+    /// the error that says so.
+    Own(Vec<Snapshot>),
+}
+
 impl Asker {
-    /// Has the agent answer that reports the only cluster that the question of a view is about; `None` if the question is
-    /// about others, too, or about clusters that the hub follows itself.
+    /// Has the agent answer that reports the only cluster that the question of a view is about.
+    ///
+    /// # Errors
+    /// If the question is about several clusters of agents alone, about one of which only metrics tell, or names clusters of
+    /// agents beside others.
     pub(super) async fn passed<V: View + Send + Sync + 'static>(
         &self,
         view: &V,
         question: &ViewQuestion,
         deadline: Deadline,
-    ) -> Result<Option<ViewAnswer>, AskError> {
-        let named = |view: &V, fleet: &WholeFleet<'_>| fleet.reported.only(view, fleet);
-        let Concerned { of_agents, .. } = self.concerned(view.clone(), named).await?;
+    ) -> Result<Passed, AskError> {
+        let is_named = !view.clone().clusters_mut().is_empty();
+        let named = |view: &V, fleet: &WholeFleet<'_>| names_of(view, fleet);
+        let Concerned { of_agents, of_metrics, others, left_out } =
+            self.concerned(view.clone(), named).await?;
+        if !others.is_empty() {
+            return match is_named && !left_out.is_empty() {
+                true => Err(several(of_agents.iter().chain(&of_metrics).chain(&others))),
+                false => Ok(Passed::Own(left_out)),
+            };
+        }
+        if let Some(name) = of_metrics.first() {
+            return Err(only_metrics(name));
+        }
         match (&*of_agents, &self.agents) {
-            ([], _) | (_, None) => Ok(None),
+            ([], _) | (_, None) => Ok(Passed::Own(Vec::new())),
             ([name], Some(agents)) => {
                 let patience = deadline.0.saturating_duration_since(Instant::now());
-                agents.ask(name, question, patience).await.map(Some)
+                agents.ask(name, question, patience).await.map(Passed::Answer)
             }
             (several, _) => Err(AskError::Invalid(format!(
                 "the question is about several clusters that agents report ({}), and each agent answers about its own: name one of them",
@@ -55,42 +78,40 @@ impl Asker {
         names: fn(&Q, &WholeFleet<'_>) -> BTreeSet<String>,
     ) -> Result<Option<(Arc<Agents>, String)>, AskError> {
         let Some(agents) = &self.agents else { return Ok(None) };
-        let Concerned { of_agents, others } = self.concerned(question, names).await?;
+        let Concerned { of_agents, of_metrics, others, .. } = self.concerned(question, names).await?;
+        if let Some(name) = of_metrics.first() {
+            return Err(only_metrics(name));
+        }
         match (of_agents, others) {
             (of_agents, _) if of_agents.is_empty() => Ok(None),
             (mut of_agents, others) if of_agents.len() == 1 && others.is_empty() => {
                 Ok(of_agents.pop().map(|name| (Arc::clone(agents), name)))
             }
-            (of_agents, others) => {
-                let names: Vec<String> = of_agents.into_iter().chain(others).collect();
-                Err(AskError::Invalid(format!(
-                    "this is about several clusters ({}), and agents that report some of them act in their own alone: name one cluster",
-                    names.join(", ")
-                )))
-            }
+            (of_agents, others) => Err(several(of_agents.iter().chain(&others))),
         }
     }
 
     /// Divides the clusters of a question, which `names` returns, by who reads them; all are empty if no cluster is reported.
-    ///
-    /// # Errors
-    /// If only metrics tell of one of them.
     async fn concerned<Q: Send + 'static>(
         &self,
         question: Q,
         names: fn(&Q, &WholeFleet<'_>) -> BTreeSet<String>,
     ) -> Result<Concerned, AskError> {
         let Some(reported) = self.reported() else { return Ok(Concerned::default()) };
-        let divided = self.ask_followed(move |fleet| {
-            let names = names(&question, &WholeFleet { followed: fleet, reported: &reported });
-            let (of_agents, others): (Vec<String>, Vec<String>) =
-                names.into_iter().partition(|name| reported.has(name));
-            match of_agents.iter().find(|name| reported.is_of_metrics(name)) {
-                Some(name) => Err(only_metrics(name)),
-                None => Ok(Concerned { of_agents, others }),
+        self.ask_followed(move |fleet| {
+            let mut concerned = Concerned::default();
+            for name in names(&question, &WholeFleet { followed: fleet, reported: &reported }) {
+                match reported.has(&name) {
+                    false => concerned.others.push(name),
+                    true if reported.is_of_metrics(&name) => concerned.of_metrics.push(name),
+                    true => concerned.of_agents.push(name),
+                }
             }
-        });
-        divided.await?
+            let left_out = concerned.of_agents.iter().chain(&concerned.of_metrics);
+            concerned.left_out = left_out.filter_map(|name| reported.left_out(name)).collect();
+            concerned
+        })
+        .await
     }
 
     /// Returns the agents, and the name of the one cluster of these writes, if an agent reports it.
@@ -108,8 +129,33 @@ impl Asker {
 struct Concerned {
     /// The names of those that agents report.
     of_agents: Vec<String>,
+    /// The names of those of which metrics alone tell.
+    of_metrics: Vec<String>,
     /// The names of the others.
     others: Vec<String>,
+    /// Those that agents report or metrics tell of, without objects and with an error that says so.
+    left_out: Vec<Snapshot>,
+}
+
+/// Returns the names of the clusters that the question of a view is about; none if it is about all.
+fn names_of(view: &impl View, fleet: &WholeFleet<'_>) -> BTreeSet<String> {
+    let named: BTreeSet<String> = view.clone().clusters_mut().into_iter().map(|name| name.clone()).collect();
+    match named.is_empty() {
+        false => named,
+        true => match view.extent(fleet) {
+            Ok(AskedClusters::Clusters(names)) => names,
+            Ok(AskedClusters::All) | Err(_) => BTreeSet::new(),
+        },
+    }
+}
+
+/// Returns the error for what is about clusters of agents beside others.
+fn several<'n>(names: impl Iterator<Item = &'n String>) -> AskError {
+    let names: Vec<&str> = names.map(String::as_str).collect();
+    AskError::Invalid(format!(
+        "this is about several clusters ({}), and agents that report some of them answer and act in their own alone: name one cluster",
+        names.join(", ")
+    ))
 }
 
 /// Returns the error for a question that needs objects of the cluster `name`, of which metrics alone tell.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use jiff::Timestamp;
-use taffrail_api::question::{AskedClusters, AskedFleet, FleetProblem, View};
+use taffrail_api::question::{AskedFleet, FleetProblem};
 use taffrail_api::{AppRow, ClusterRow, ErrorRow};
 use taffrail_apps::{App, AppError, AppList, Objects, Scope, ScopeError, Snapshot};
 use taffrail_hub::{ManagedClusters, ReportedCluster};
@@ -66,22 +66,21 @@ impl ReportedClusters {
         all
     }
 
-    /// Returns the names of the clusters that the question `view` is about, if agents report all of them; empty if the
-    /// question is about others, too, names none, or has no answer.
-    pub(super) fn only(&self, view: &impl View, fleet: &WholeFleet<'_>) -> BTreeSet<String> {
-        let named: BTreeSet<String> =
-            view.clone().clusters_mut().into_iter().map(|name| name.clone()).collect();
-        let names = match named.is_empty() {
-            false => named,
-            true => match view.extent(fleet) {
-                Ok(AskedClusters::Clusters(names)) => names,
-                Ok(AskedClusters::All) | Err(_) => BTreeSet::new(),
-            },
+    /// Returns one of these clusters as an answer about others names it: with the error that it is left out; `None` if it is
+    /// none of these.
+    pub(super) fn left_out(&self, name: &str) -> Option<Snapshot> {
+        let row = self.clusters.get(name)?;
+        let (why, hint) = match self.is_of_metrics(name) {
+            true => (OF_METRICS, String::new()),
+            false => (OF_AGENT, format!("; its agent answers about it alone: --cluster {name}")),
         };
-        match names.iter().all(|name| self.clusters.contains_key(name)) {
-            true => names,
-            false => BTreeSet::new(),
-        }
+        let mut snapshot = Snapshot::reported(row.name.clone(), row.freshness, why);
+        snapshot.report(ScopeError {
+            scope: Scope::Cluster,
+            reason: "NotRead".to_owned(),
+            message: format!("{why}{hint}"),
+        });
+        Some(snapshot)
     }
 
     /// Returns true if the cluster `name` is one of these.
