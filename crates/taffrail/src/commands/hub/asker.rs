@@ -268,7 +268,7 @@ impl Asker {
         match self.passed(view, question, deadline).await? {
             Passed::Answer(mut passed) => {
                 self.results_of_checks().put_into(&mut passed);
-                Ok(passed)
+                Ok(*passed)
             }
             Passed::Own(left_out) => self.answer(view.clone(), left_out, deadline).await.map(answered),
         }
@@ -634,7 +634,7 @@ impl Ask for Asker {
                     self.answer_or_pass(view, &question, deadline, ViewAnswer::Trust).await
                 }
                 ViewQuestion::Explain(ref view) => match self.passed(view, &question, deadline).await? {
-                    Passed::Answer(passed) => Ok(passed),
+                    Passed::Answer(passed) => Ok(*passed),
                     Passed::Own(left_out) => {
                         self.explain(view.clone(), left_out, deadline).await.map(ViewAnswer::Explain)
                     }

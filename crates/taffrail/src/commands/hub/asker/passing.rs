@@ -26,7 +26,7 @@ use super::{Asker, Deadline};
 /// The outcome of passing a question on.
 pub(super) enum Passed {
     /// The answer of the agent that reports the only cluster of the question.
-    Answer(ViewAnswer),
+    Answer(Box<ViewAnswer>),
     /// The hub is to answer about the clusters that it follows. The others that the question is about have nothing here but
     /// the error that says so.
     Own(Vec<Snapshot>),
@@ -61,7 +61,7 @@ impl Asker {
             ([], _) | (_, None) => Ok(Passed::Own(Vec::new())),
             ([name], Some(agents)) => {
                 let patience = deadline.0.saturating_duration_since(Instant::now());
-                agents.ask(name, question, patience).await.map(Passed::Answer)
+                agents.ask(name, question, patience).await.map(|answer| Passed::Answer(Box::new(answer)))
             }
             (several, _) => Err(AskError::Invalid(format!(
                 "the question is about several clusters that agents report ({}), and each agent answers about its own: name one of them",
