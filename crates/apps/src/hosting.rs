@@ -93,7 +93,7 @@ impl<T> HostingShares<T> {
     }
 
     /// Returns the clusters for which any object stands, by number. The objects that are proved come first; of these, and
-    /// of the others, the namespaces of the management clusters take turns.
+    /// of the others, the management clusters take turns, and in each of them its namespaces.
     pub fn finish(self) -> Vec<HostedCluster<T>> {
         let mut shares = self.0.into_iter().peekable();
         let mut hosted = Vec::new();
@@ -107,11 +107,14 @@ impl<T> HostingShares<T> {
             let mut objects: Vec<(bool, usize, T)> = Vec::new();
             for shares in [proved, claimed] {
                 let of_share = |((_, is_claimed, home, namespace), share): (SharePlace, Share<T>)| {
-                    let turn = format!("{home}/{namespace}");
-                    share.kept.into_iter().map(move |object| (turn.clone(), (!is_claimed, home, object)))
+                    let turns = [home.to_string(), format!("{home}/{namespace}")];
+                    share.kept.into_iter().map(move |object| (turns.clone(), (!is_claimed, home, object)))
                 };
-                let shared: Vec<(String, (bool, usize, T))> = shares.into_iter().flat_map(of_share).collect();
-                objects.extend(round_robin(shared, |(turn, _)| turn).into_iter().map(|(_, object)| object));
+                let shared: Vec<([String; 2], _)> = shares.into_iter().flat_map(of_share).collect();
+                // The clusters take turns, and in each of them its namespaces.
+                let shared = round_robin(shared, |([_, namespace], _)| namespace);
+                let shared = round_robin(shared, |([home, _], _)| home);
+                objects.extend(shared.into_iter().map(|(_, object)| object));
             }
             objects.truncate(MAX_HOSTING);
             hosted.push(HostedCluster { cluster, left_out: count - objects.len(), objects });

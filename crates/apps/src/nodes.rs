@@ -49,6 +49,9 @@ pub struct UnreadyNode {
 /// # Errors
 /// If not all of them are known, with the reason for people: nobody asked for them, or the user may not list them.
 pub fn nodes(cluster: &dyn Objects) -> Result<Nodes, String> {
+    if cluster.is_light() {
+        return Err("the cluster is read lightly".to_owned());
+    }
     let is_of_nodes = |scope: &Scope| matches!(scope, Scope::Kind { kind, .. } if kind.group.is_empty() && kind.kind == "Node");
     if let Some((_, at)) = cluster.stale_scopes().iter().find(|(scope, _)| is_of_nodes(scope)) {
         return Err(format!("the nodes were last observed {}", moment(*at)));

@@ -46,7 +46,7 @@ impl ManagedCluster {
         };
         let judged: HashMap<&ObjectKey, (Status, &str)> = judged
             .iter()
-            .filter_map(|app| Some((&*app.resources.first()?.key, (app.health, &*app.message))))
+            .filter_map(|app| Some((&*app.resources.first()?.key, (app.effective(), &*app.message))))
             .collect();
         let object = |StandingObject { object, named }: StandingObject| {
             let (status, message) = judged.get(&object).copied().unwrap_or((Status::Unknown, ""));

@@ -5,6 +5,7 @@
 //! mark of the agent, an object of which nothing certain is known is `Unknown` and makes `Stalled` `Unknown`, and there
 //! is nothing of what an applier did (`strategy`, `actuation`, `reconcile`), which only the applier knows.
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
@@ -28,6 +29,9 @@ const MAX_NAMED: usize = 20;
 
 /// Maximum number of ResourceGroups below a subgroup that are visited for its status; one with more is Unknown.
 const MAX_BELOW: usize = 1000;
+
+/// Maximum number of objects of packages that are visited for all subgroups of one group; those beyond are Unknown.
+const MAX_VISITS: usize = 20_000;
 
 /// The fields of a status that the agent writes.
 const FIELDS: [&str; 4] = ["observedGeneration", "conditions", "resourceStatuses", "subgroupStatuses"];
@@ -91,7 +95,15 @@ pub fn group_status<'l>(
         return Ok(None);
     }
     let judged = app.resources.iter().map(|resource| (ObjectKey::as_ref(&resource.key), resource)).collect();
-    let judge = Judge { judged, cluster, package, before: Before::of(group), now };
+    let judge = Judge {
+        judged,
+        cluster,
+        package,
+        before: Before::of(group),
+        now,
+        namespace: group.namespace().unwrap_or_default().into_owned(),
+        visits: Cell::new(0),
+    };
     let mut room = MAX_STATUS;
     let (resources, summary) = judge.resources(group, &mut room)?;
     let subgroups = judge.subgroups(group, &mut room)?;
@@ -171,6 +183,10 @@ struct Judge<'j, 'l> {
     package: &'j dyn Fn(&str, &str) -> Option<&'l App>,
     before: Before<'j>,
     now: Timestamp,
+    /// The namespace of the group.
+    namespace: String,
+    /// The number of objects of packages that were looked at for the subgroups.
+    visits: Cell<usize>,
 }
 
 /// The objects that decide the condition `Stalled`, as the messages name them.
@@ -286,6 +302,12 @@ impl<'l> Judge<'_, 'l> {
         if !freshness_of(self.cluster, resource.grounds()).is_live() {
             return (Status::Unknown, None);
         }
+        // The author of a group may name objects that nobody lets them read: of those that do not name the group, and of
+        // those elsewhere that do not exist, nothing is told.
+        let is_elsewhere = key.namespace != self.namespace;
+        if resource.unconfirmed || is_elsewhere && resource.status == Status::NotFound {
+            return (Status::Unknown, None);
+        }
         match self.package_of(key) {
             Some(package) => (self.of_package(package), None),
             None => (resource.status, Some(resource)),
@@ -310,6 +332,10 @@ impl<'l> Judge<'_, 'l> {
                 return worst.min(Status::Unknown);
             }
             worst = worst.min(package.effective());
+            self.visits.set(self.visits.get() + package.resources.len() + 1);
+            if self.visits.get() > MAX_VISITS {
+                return worst.min(Status::Unknown);
+            }
             below.extend(package.resources.iter().filter_map(|resource| self.package_of(&resource.key)));
         }
         worst

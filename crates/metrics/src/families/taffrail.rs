@@ -14,6 +14,10 @@ const APP_UNITS: &str = "taffrail_app_units";
 const CLUSTER_FRESHNESS: &str = "taffrail_cluster_freshness";
 const OMITTED: &str = "taffrail_hub_series_omitted";
 
+/// The number of reads for which the apps of a target that tells nothing are remembered: in a longer time they may have
+/// moved to other clusters.
+const MAX_SILENT: u32 = 4;
+
 /// The number of apps from which on those of targets that tell nothing are forgotten.
 const MAX_KEYS: usize = 100_000;
 
@@ -33,6 +37,8 @@ struct KnownPairs {
     clusters: BTreeSet<Box<str>>,
     /// The number of clusters with the app at the last read.
     total: f64,
+    /// The number of reads since the target told something.
+    silent: u32,
 }
 
 /// The numbers of clusters with one app, by status, as one scrape of a hub told them.
@@ -150,8 +156,10 @@ fn well(
     // time takes no more memory.
     let told: HashSet<&Target> = counted.keys().map(|(target, _)| target).collect();
     let has_room = telling.memory.keys.len() < MAX_KEYS;
-    let memory = &mut telling.memory.keys;
-    memory.retain(|id, _| counted.contains_key(id) || has_room && !told.contains(&id.0));
+    telling.memory.keys.retain(|id, known| {
+        known.silent = if counted.contains_key(id) { 0 } else { known.silent + 1 };
+        known.silent == 0 || has_room && known.silent <= MAX_SILENT && !told.contains(&id.0)
+    });
     telling.memory.pairs = telling.memory.keys.values().map(|known| known.clusters.len()).sum();
     for (id, Units { counts, at }) in counted {
         let Some((oldest, newest)) = at.filter(|_| counts.len() == Status::ALL.len()) else { continue };

@@ -8,7 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-use taffrail_apps::{App, AppList, ChangedRows, Delivery, GroupStatusTooLarge, Objects as _, group_status};
+use taffrail_apps::{
+    App, AppList, ChangedRows, Delivery, GroupStatusTooLarge, Objects as _, group_status, round_robin,
+};
 use taffrail_cluster::Cluster;
 use taffrail_object::Projection;
 use taffrail_status::ClusterState as _;
@@ -30,7 +32,8 @@ const READING: Duration = Duration::from_secs(5);
 /// Maximum time for all requests of one write.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Time without writes after the server did not answer one.
+/// Time without writes after the server did not answer one, and without a write of that group: twice as long each time, up
+/// to [`AFTER_REFUSAL`], since the server may be unable to store what it gets.
 const AFTER_SILENCE: Duration = Duration::from_secs(30);
 
 /// Time without a write of a group that the server refused, and of all groups while Config Sync's controller runs.
@@ -40,7 +43,7 @@ const AFTER_REFUSAL: Duration = Duration::from_secs(600);
 const WITHOUT_CONTROLLER: Duration = Duration::from_secs(60);
 
 /// Maximum number of groups that are looked at in one turn of the reporter.
-const AT_ONCE: usize = 64;
+const AT_ONCE: usize = 16;
 
 /// Maximum number of [`GroupStatusEvent`]s about single groups; then one tells that there are more.
 const MAX_TOLD: usize = 100;
@@ -109,6 +112,9 @@ fn name_in(cluster: &str, app: &App) -> Option<GroupName> {
     is_here.then(|| (app.app.namespace.clone(), app.app.name.clone()))
 }
 
+/// The packages of kpt in one cluster, by namespace and name.
+type Packages<'l> = HashMap<(&'l str, &'l str), &'l App>;
+
 /// Writes the statuses of the ResourceGroups of one cluster.
 pub(super) struct GroupStatuses {
     cluster: String,
@@ -122,6 +128,8 @@ pub(super) struct GroupStatuses {
     finished: Option<(RunningWrite, Written)>,
     /// The moment until which nothing is written.
     rests_until: Duration,
+    /// The group whose write the server did not answer, if it has answered none since.
+    unanswered: Option<GroupName>,
     /// The last moment at which Config Sync's controller was looked for and not found.
     without_controller: Option<Duration>,
     /// True if the controller was found when it was looked for last, which was told.
@@ -141,6 +149,8 @@ struct KnownGroup {
     uid: String,
     /// The moment before which it is not written.
     next: Duration,
+    /// The number of writes in sequence that the server did not answer.
+    unanswered: u32,
     was_written: bool,
     /// True if the status is somebody else's.
     is_left: bool,
@@ -169,6 +179,7 @@ impl GroupStatuses {
             running: None,
             finished: None,
             rests_until: Duration::ZERO,
+            unanswered: None,
             without_controller: None,
             is_controlled: false,
         }
@@ -198,16 +209,26 @@ impl GroupStatuses {
                 (is_settled || **since + READING <= now)
                     && self.known.get(*group).is_none_or(|known| known.next <= now)
             };
-            self.waiting.iter().filter(is_due).take(AT_ONCE).map(|(group, _)| group.clone()).collect()
+            // Those that wait for longest come first, and namespaces take turns: many groups of one displace none of others.
+            let mut due: Vec<_> = self.waiting.iter().filter(is_due).collect();
+            due.sort_by_key(|(_, since)| **since);
+            let due = round_robin(due, |((namespace, _), _)| namespace);
+            due.into_iter().take(AT_ONCE).map(|(group, _)| group.clone()).collect()
         };
         if due.is_empty() {
             return;
         }
         let fleet = watcher.fleet();
         let begun = fleet.kept_apps(|list| {
+            let packages: Packages<'_> = list
+                .apps
+                .iter()
+                .filter(|app| name_in(&self.cluster, app).is_some())
+                .map(|app| ((&*app.app.namespace, &*app.app.name), app))
+                .collect();
             for group in due {
                 self.waiting.remove(&group);
-                match self.look(fleet, list, &group, &connection, now) {
+                match self.look(fleet, &packages, &group, &connection, now) {
                     Todo::Nothing => {}
                     Todo::Write(write) => return Some((group, write)),
                     Todo::Refuse(error) => self.refuse(&group, error.to_string(), now),
@@ -246,19 +267,12 @@ impl GroupStatuses {
     fn look(
         &mut self,
         fleet: &FleetSnapshot,
-        list: &AppList,
+        packages: &Packages<'_>,
         group: &GroupName,
         connection: &Cluster,
         now: Duration,
     ) -> Todo {
-        let find = |namespace: &str, name: &str| {
-            let is_it = |app: &&App| {
-                app.app.namespace == namespace
-                    && app.app.name == name
-                    && name_in(&self.cluster, app).is_some()
-            };
-            list.apps.iter().find(is_it)
-        };
+        let find = |namespace: &str, name: &str| packages.get(&(namespace, name)).copied();
         let snapshot = fleet.snapshots.iter().find(|snapshot| snapshot.name() == self.cluster);
         let Some((snapshot, app)) = snapshot.zip(find(&group.0, &group.1)) else { return Todo::Nothing };
         let observed = app.declaring.as_ref().and_then(|key| snapshot.get(key.as_ref()).present());
@@ -305,12 +319,16 @@ impl GroupStatuses {
             self.without_controller = Some(now);
             self.is_controlled &= matches!(written, Written::ControllerRuns);
         }
+        let was_unanswered = self.unanswered.take();
+        if matches!(written, Written::Unanswered(_)) {
+            self.unanswered = Some(group.clone());
+        }
         // One that is gone meanwhile is not remembered.
         let Some(known) = self.known.get_mut(&group) else { return };
         match written {
             Written::Done => {
                 known.next = now + PAUSE;
-                (known.was_written, known.was_told) = (true, false);
+                (known.was_written, known.was_told, known.unanswered) = (true, false, 0);
             }
             // Its change is noted once the watch brings it.
             Written::Outdated => {}
@@ -340,7 +358,13 @@ impl GroupStatuses {
             }
             Written::Refused(reason) => self.refuse(&group, reason, now),
             Written::Unanswered(reason) => {
-                self.rests_until = now + AFTER_SILENCE;
+                let pause = AFTER_SILENCE * 2_u32.saturating_pow(known.unanswered.min(10));
+                known.next = now + pause.min(AFTER_REFUSAL);
+                known.unanswered += 1;
+                // A server that answers nothing is left alone; one that cannot store one group can store others.
+                if was_unanswered.as_ref() != Some(&group) {
+                    self.rests_until = now + AFTER_SILENCE;
+                }
                 self.waiting.entry(group.clone()).or_insert(now);
                 self.tell_once(&group, |group| GroupStatusEvent::NotWritten { group, reason });
             }

@@ -51,6 +51,9 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// few, because a report tells an age.
 const WAITING: usize = 2;
 
+/// The reason of the hub for which it refuses an agent that was revoked.
+const REVOKED: &str = "the agent was revoked";
+
 /// The variable with the enrolment token.
 const TOKEN_VARIABLE: &str = "TAFFRAIL_ENROLMENT_TOKEN";
 
@@ -208,8 +211,9 @@ async fn follow_and_report(
     let saved = arguments.identity(&*keeper, console).await?;
     let has_enrolled = saved.as_ref().is_some_and(|saved| !saved.name.is_empty());
     let cluster = match saved {
-        // The cluster may not answer now. That it is this one is checked once it does.
-        Some(saved) => saved.cluster,
+        // An agent of another cluster must not take the place of one that is well. Where the cluster does not answer now, it is
+        // checked once it does.
+        Some(saved) => identity_of(&member).await.ok().unwrap_or(saved.cluster),
         None => identify(&member, console).await?,
     };
     let token = read_token(arguments.token_file.as_deref(), !has_enrolled)?;
@@ -332,17 +336,23 @@ impl ClusterOfAgent<'_> {
     }
 }
 
-/// Asks the cluster for its identity until it answers.
-async fn identify(member: &Member, console: &Console) -> Result<String, CommandError> {
+/// Asks the cluster for its identity.
+///
+/// # Errors
+/// If it does not answer; the reason, for people.
+async fn identity_of(member: &Member) -> Result<String, String> {
     let limits = TimeLimits { total: TimeBudget::PerCluster(PATIENCE), request: None };
     let connector = ClusterConnector { member: member.clone(), limits };
+    let cluster = connector.connect().await.map_err(|failure| failure.message)?;
+    cluster.id().await.map_err(|error| error.to_string())
+}
+
+/// Asks the cluster for its identity until it answers.
+async fn identify(member: &Member, console: &Console) -> Result<String, CommandError> {
     loop {
-        let failure = match connector.connect().await {
-            Err(failure) => failure.message,
-            Ok(cluster) => match cluster.id().await {
-                Ok(id) => return Ok(id),
-                Err(error) => error.to_string(),
-            },
+        let failure = match identity_of(member).await {
+            Ok(id) => return Ok(id),
+            Err(failure) => failure,
         };
         console.tell(phrase!(
             "The cluster does not say who it is; the agent asks again in {} s: {}\n",
@@ -473,6 +483,15 @@ impl AgentArguments {
 /// Converts the error that ended an agent, with what the user can do.
 fn told(error: &AgentError) -> CommandError {
     let hint = match error {
+        // The hub says itself what to do.
+        AgentError::EnrolmentRefused(reason) | AgentError::Refused(reason)
+            if reason.contains("taffrail hub token create") || reason.contains("--name NAME") =>
+        {
+            ""
+        }
+        AgentError::Refused(reason) if reason == REVOKED => {
+            "on the hub's machine 'taffrail hub token create --agent --cluster NAME' makes a token for the cluster; give it with --token-file FILE"
+        }
         AgentError::NotEnrolled | AgentError::EnrolmentRefused(_) | AgentError::Refused(_) => {
             "on the hub's machine 'taffrail hub token create --agent' makes a token; give it with --token-file FILE"
         }

@@ -179,6 +179,11 @@ fn exchange(
 /// Returns the error that a request to the hub at `url` failed, with the hint that it may not run.
 pub(super) fn unreachable(url: &HubUrl, error: &dyn fmt::Display) -> CommandError {
     let command = program::hinted("taffrail hub serve");
+    // As rustls names it.
+    if error.to_string().contains("UnknownIssuer") {
+        let hint = "name the authority that issued the hub's certificate, or the certificate itself: --hub-ca-file FILE";
+        return failed(url, error).hint(hint);
+    }
     failed(url, error)
         .hint(format!("check that the hub runs, and that its address is right: {command} prints it"))
 }

@@ -294,13 +294,15 @@ fn an_answer_about_followed_clusters_names_those_of_agents_that_it_leaves_out() 
     let mut agent = hub.agent(&served, "two", "two", &["--token-file", &token]);
     agent.until("Connected: the agent reports cluster 'two'.");
     hub.ask_until(&["get", "apps"], |answer| rows(answer).len() == 2);
-    for view in ["app", "tree", "explain"] {
-        let mixed = hub.ask(&[view, "shop"]);
-        assert!(!mixed.stdout.is_empty(), "{view}: {}", mixed.stderr);
-        assert_eq!(mixed.code, 3, "{view}: {}", mixed.stderr);
+    for view in [&["app", "shop"][..], &["tree", "shop"], &["explain", "shop"], &["explain"], &["trust"]] {
+        let mixed = hub.ask(view);
+        assert!(!mixed.stdout.is_empty(), "{view:?}: {}", mixed.stderr);
+        assert_eq!(mixed.code, 3, "{view:?}: {}", mixed.stderr);
         let said = "two: an agent reports the cluster, and the hub does not read it; its agent answers about it alone: --cluster two";
-        assert!(mixed.stderr.contains(said), "{view}: {}", mixed.stderr);
+        assert!(mixed.stderr.contains(said), "{view:?}: {}", mixed.stderr);
     }
+    let statuses = hub.ask(&["status", "deploy/web", "-n", "shop"]);
+    assert!(statuses.stderr.contains("two: an agent reports the cluster"), "{}", statuses.stderr);
     let both = hub.ask(&["tree", "shop", "--cluster", "one", "--cluster", "two"]);
     assert!(both.stderr.contains("this is about several clusters (two, one)"), "{}", both.stderr);
     assert_eq!(hub.ask(&["tree", "shop", "--cluster", "one"]).code, 0);

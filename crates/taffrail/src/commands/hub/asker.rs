@@ -502,6 +502,15 @@ impl Asker {
         let FleetMembers { members, problems } = self.members();
         let names = asked.clusters();
         let known = || members.iter().map(|member| member.name.clone());
+        let reported = self.reported();
+        let is_reported = |name: &&String| reported.as_ref().is_some_and(|reported| reported.has(name));
+        if let Some(name) = names.iter().flatten().find(is_reported) {
+            return Err(AskError::Invalid(format!(
+                "the hub does not read cluster {name}, and reads no statuses through others: taffrail explain OBJECT --cluster {name}"
+            )));
+        }
+        // Of those the answer tells that they are left out.
+        let of_agents = reported.filter(|_| names.is_none()).map(|reported| reported.statuses());
         if let Some(name) = names.iter().flatten().find(|name| !known().any(|known| known == **name)) {
             return Err(QuestionError::UnknownCluster { name: name.clone(), known: known().collect() }.into());
         }
@@ -535,6 +544,7 @@ impl Asker {
         let places: HashMap<&str, usize> =
             members.iter().enumerate().map(|(place, member)| (&*member.name, place)).collect();
         clusters.sort_by_key(|told| places.get(&*told.cluster).copied());
+        clusters.extend(of_agents.into_iter().flatten());
         let missing_namespaces = self.not_existing(unseen_namespaces, deadline).await?;
         Ok(StatusAnswer { clusters, problems, missing_namespaces })
     }

@@ -137,14 +137,20 @@ struct Concerned {
     left_out: Vec<Snapshot>,
 }
 
-/// Returns the names of the clusters that the question of a view is about; none if it is about all.
+/// Returns the names of the clusters that the question of a view is about; none if it has no answer. Of a question about all
+/// clusters, those of which metrics alone tell are left out: they have none of the objects that it is about.
 fn names_of(view: &impl View, fleet: &WholeFleet<'_>) -> BTreeSet<String> {
     let named: BTreeSet<String> = view.clone().clusters_mut().into_iter().map(|name| name.clone()).collect();
     match named.is_empty() {
         false => named,
         true => match view.extent(fleet) {
             Ok(AskedClusters::Clusters(names)) => names,
-            Ok(AskedClusters::All) | Err(_) => BTreeSet::new(),
+            Ok(AskedClusters::All) => {
+                let names =
+                    fleet.clusters().iter().map(|cluster| cluster.name().to_owned()).collect::<Vec<_>>();
+                names.into_iter().filter(|name| !fleet.reported.is_of_metrics(name)).collect()
+            }
+            Err(_) => BTreeSet::new(),
         },
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use jiff::Timestamp;
-use taffrail_api::question::{AskedFleet, FleetProblem};
+use taffrail_api::question::{AskedFleet, ClusterStatuses, FleetProblem};
 use taffrail_api::{AppRow, ClusterRow, ErrorRow};
 use taffrail_apps::{App, AppError, AppList, Objects, Scope, ScopeError, Snapshot};
 use taffrail_hub::{ManagedClusters, ReportedCluster};
@@ -66,21 +66,37 @@ impl ReportedClusters {
         all
     }
 
+    /// Returns the error that an answer about other clusters leaves one of these out; `None` if it is none of these.
+    fn error_of(&self, name: &str) -> Option<ScopeError> {
+        self.clusters.get(name)?;
+        let message = match self.is_of_metrics(name) {
+            true => OF_METRICS.to_owned(),
+            false => format!("{OF_AGENT}; its agent answers about it alone: --cluster {name}"),
+        };
+        Some(ScopeError { scope: Scope::Cluster, reason: "NotRead".to_owned(), message })
+    }
+
     /// Returns one of these clusters as an answer about others names it: with the error that it is left out; `None` if it is
     /// none of these.
     pub(super) fn left_out(&self, name: &str) -> Option<Snapshot> {
-        let row = self.clusters.get(name)?;
-        let (why, hint) = match self.is_of_metrics(name) {
-            true => (OF_METRICS, String::new()),
-            false => (OF_AGENT, format!("; its agent answers about it alone: --cluster {name}")),
-        };
+        let (row, error) = (self.clusters.get(name)?, self.error_of(name)?);
+        let why = if self.is_of_metrics(name) { OF_METRICS } else { OF_AGENT };
         let mut snapshot = Snapshot::reported(row.name.clone(), row.freshness, why);
-        snapshot.report(ScopeError {
-            scope: Scope::Cluster,
-            reason: "NotRead".to_owned(),
-            message: format!("{why}{hint}"),
-        });
+        snapshot.report(error);
         Some(snapshot)
+    }
+
+    /// Returns the clusters that agents report as the statuses of objects name them: with the error that they are left out.
+    pub(super) fn statuses(&self) -> Vec<ClusterStatuses> {
+        let mut names: Vec<&String> = self.clusters.keys().filter(|name| !self.is_of_metrics(name)).collect();
+        names.sort_unstable();
+        let told = names.into_iter().map(|name| ClusterStatuses {
+            cluster: name.clone(),
+            is_unobserved: true,
+            errors: self.error_of(name).into_iter().collect(),
+            items: Vec::new(),
+        });
+        told.collect()
     }
 
     /// Returns true if the cluster `name` is one of these.
