@@ -69,6 +69,13 @@ impl ClusterList {
             row.managed_as_left_out = left_out.get(&row.name).copied().unwrap_or_default();
         }
     }
+
+    /// Leaves out the nodes: an answer about one namespace has none, even if they are known from elsewhere.
+    pub(crate) fn leave_out_nodes(&mut self) {
+        for row in &mut self.items {
+            (row.nodes, row.nodes_unobserved) = (None, None);
+        }
+    }
 }
 
 fn managed_as(

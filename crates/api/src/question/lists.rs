@@ -378,7 +378,10 @@ impl View for ClustersView {
         let rows = |list: &AppList, filter: &Filter| {
             let clusters = fleet.clusters();
             let mut rows = ClusterList::new(&clusters, list);
-            rows.set_managed(&clusters, &fleet.rules(), fleet.now());
+            match self.rows.namespace {
+                None => rows.set_managed(&clusters, &fleet.rules(), fleet.now()),
+                Some(_) => rows.leave_out_nodes(),
+            }
             let mut rows = rows.items;
             rows.retain(|row| filter.admits_row(row));
             if let Some(by) = sort {
@@ -419,7 +422,11 @@ impl View for OverviewView {
             is_inside && is_meant(&app.app.target)
         });
         list.errors.retain(|error| is_meant(&error.cluster));
-        let mut rows = ClusterList::new(&clusters, &list).items;
+        let mut rows = ClusterList::new(&clusters, &list);
+        if self.namespace.is_some() {
+            rows.leave_out_nodes();
+        }
+        let mut rows = rows.items;
         rows.retain(|row| is_meant(&row.name));
         let apps = list.apps.iter().map(AppRow::from).collect();
         Ok(OverviewAnswer { fleet: FleetFacts::of(fleet), clusters: rows, apps, errors: list.errors })

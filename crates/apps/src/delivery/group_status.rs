@@ -101,7 +101,7 @@ pub fn group_status<'l>(
         package,
         before: Before::of(group),
         now,
-        namespace: group.namespace().unwrap_or_default().into_owned(),
+        namespace: group.namespace().into_owned(),
         visits: Cell::new(0),
     };
     let mut room = MAX_STATUS;

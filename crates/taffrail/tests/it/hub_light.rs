@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use taffrail_sim::{Cluster, Fleet};
 use taffrail_testkit::objects::{applications, deployment, kustomizations, namespace};
 
-use super::hub::{Hub, ask_until};
-use super::taffrail;
+use super::hub::Hub;
+use super::{Answer, taffrail};
 
 fn kustomization(objects: usize) -> Value {
     let entry = |number: usize| json!({"id": format!("shop_web-{number}_apps_Deployment"), "v": "v1"});
@@ -34,36 +34,63 @@ fn row(list: &Value, cluster: &str, name: &str) -> Value {
     items.iter().find(|row| row["cluster"] == cluster && row["name"] == name).cloned().unwrap_or_default()
 }
 
+/// A hub that reads the second of two equal clusters lightly.
+struct LightHub {
+    hub: Hub,
+    folder: tempfile::TempDir,
+    /// The clusters end with it.
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl LightHub {
+    fn start() -> Self {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let fleet = runtime.block_on(Fleet::builder().verbatim(true).controllers(false).start()).unwrap();
+        let clusters = ["eu", "us"].map(|name| runtime.block_on(fleet.cluster(name)).unwrap());
+        for cluster in &clusters {
+            cluster.apply(kustomizations()).unwrap();
+            cluster.apply(applications()).unwrap();
+            cluster.apply(namespace("shop")).unwrap();
+            cluster
+                .seed([
+                    kustomization(2),
+                    application(),
+                    deployment("shop", "web-0", 2),
+                    deployment("shop", "web-1", 0),
+                ])
+                .unwrap();
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        std::fs::write(path("config"), Cluster::kubeconfig_of(&clusters)).unwrap();
+        let hub =
+            Hub::serving(&path("config"), 2, "127.0.0.1:0", &["--full-limit", "1", "--data", &path("data")]);
+        std::fs::write(path("token"), hub.token()).unwrap();
+        hub.wait_until_complete();
+        LightHub { hub, folder, _runtime: runtime }
+    }
+
+    fn ask(&self, arguments: &[&str]) -> Answer {
+        let token = self.folder.path().join("token");
+        let place = ["--hub", &self.hub.url(), "--hub-token-file", token.to_str().unwrap()];
+        taffrail(&[arguments, &place].concat(), "")
+    }
+}
+
+/// Returns the list of apps and that of clusters of a hub that reads one of them lightly.
+pub(super) fn of_light() -> [Value; 2] {
+    let light = LightHub::start();
+    ["apps", "clusters"].map(|list| light.ask(&["get", list, "-o", "json"]).json())
+}
+
 #[test]
 fn an_app_of_a_light_cluster_has_what_its_controller_says_until_it_is_opened() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let fleet = runtime.block_on(Fleet::builder().verbatim(true).controllers(false).start()).unwrap();
-    let clusters = ["eu", "us"].map(|name| runtime.block_on(fleet.cluster(name)).unwrap());
-    for cluster in &clusters {
-        cluster.apply(kustomizations()).unwrap();
-        cluster.apply(applications()).unwrap();
-        cluster.apply(namespace("shop")).unwrap();
-        cluster
-            .seed([
-                kustomization(2),
-                application(),
-                deployment("shop", "web-0", 2),
-                deployment("shop", "web-1", 0),
-            ])
-            .unwrap();
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    std::fs::write(path("config"), Cluster::kubeconfig_of(&clusters)).unwrap();
-    let hub =
-        Hub::serving(&path("config"), 2, "127.0.0.1:0", &["--full-limit", "1", "--data", &path("data")]);
-    std::fs::write(path("token"), hub.token()).unwrap();
-    hub.wait_until_complete();
-    let (url, token) = (hub.url(), path("token"));
-    let flags = ["--hub", &url, "--hub-token-file", &token];
+    let served = LightHub::start();
+    let hub = &served.hub;
 
     // The rows of the API, and those of a command, are the same.
-    let of_command = taffrail(&[&["get", "apps", "-o", "json"][..], &flags].concat(), "").json();
+    let of_command = served.ask(&["get", "apps", "-o", "json"]).json();
     for list in [hub.list("/api/v1/apps?limit=50"), of_command] {
         assert_eq!(list["items"].as_array().unwrap().len(), 4, "{list}");
         let [full, web, till] =
@@ -77,11 +104,11 @@ fn an_app_of_a_light_cluster_has_what_its_controller_says_until_it_is_opened() {
         assert_eq!((&till["health"], &till["said"]), (&json!("Current"), &json!(true)), "{till}");
         assert_eq!(till["unobserved"], json!(["objects"]));
     }
-    let table = taffrail(&[&["get", "apps"][..], &flags].concat(), "").stdout;
+    let table = served.ask(&["get", "apps"]).stdout;
     assert!(table.contains("Ready (said)"), "{table}");
-    let wide = taffrail(&[&["get", "clusters", "-o", "wide"][..], &flags].concat(), "").stdout;
+    let wide = served.ask(&["get", "clusters", "-o", "wide"]).stdout;
     assert!(wide.contains("light, "), "{wide}");
-    let rows = taffrail(&[&["get", "clusters", "-o", "json"][..], &flags].concat(), "").json();
+    let rows = served.ask(&["get", "clusters", "-o", "json"]).json();
     let light: Vec<&Value> = rows["items"].as_array().unwrap().iter().map(|row| &row["light"]).collect();
     assert_eq!(light, [&Value::Null, &json!(true)]);
     // What is unobserved is nowhere Ready.
@@ -90,8 +117,7 @@ fn an_app_of_a_light_cluster_has_what_its_controller_says_until_it_is_opened() {
     assert_eq!((&us["counts"]["Current"], &us["counts"]["Unknown"]), (&json!(1), &json!(1)), "{us}");
 
     // The cluster is read in full for the one who opens an app.
-    let opened = [&["app", "us/flux-kustomization/shop/web", "-o", "json"][..], &flags].concat();
-    let answer = ask_until(&opened, |answer| answer.code == 0).json();
+    let answer = served.ask(&["app", "us/flux-kustomization/shop/web", "-o", "json"]).json();
     let app = &answer["items"][0]["app"];
     assert_eq!(
         (&app["health"], &app["objects"], &app["said"]),

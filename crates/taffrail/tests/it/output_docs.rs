@@ -332,7 +332,15 @@ status: {observedGeneration: 1}
     }
     let [apps, clusters] = super::hub_metrics::of_flux();
     let checked = super::hub_metrics::of_checks();
-    for (kind, told) in [("AppList", apps), ("AppList", checked), ("ClusterList", clusters)] {
+    let [said, light] = super::hub_light::of_light();
+    let lists = [
+        ("AppList", apps),
+        ("AppList", checked),
+        ("AppList", said),
+        ("ClusterList", clusters),
+        ("ClusterList", light),
+    ];
+    for (kind, told) in lists {
         schemas.check(&told);
         page.compare(kind, &told, kind, &mut met);
     }
