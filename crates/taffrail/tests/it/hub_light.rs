@@ -38,7 +38,9 @@ fn row(list: &Value, cluster: &str, name: &str) -> Value {
 struct LightHub {
     hub: Hub,
     folder: tempfile::TempDir,
-    /// The clusters end with it.
+    // The clusters end with these.
+    _clusters: [Cluster; 2],
+    _fleet: Fleet,
     _runtime: tokio::runtime::Runtime,
 }
 
@@ -68,7 +70,7 @@ impl LightHub {
             Hub::serving(&path("config"), 2, "127.0.0.1:0", &["--full-limit", "1", "--data", &path("data")]);
         std::fs::write(path("token"), hub.token()).unwrap();
         hub.wait_until_complete();
-        LightHub { hub, folder, _runtime: runtime }
+        LightHub { hub, folder, _clusters: clusters, _fleet: fleet, _runtime: runtime }
     }
 
     fn ask(&self, arguments: &[&str]) -> Answer {
