@@ -202,7 +202,8 @@ async fn a_status_that_nobody_owns_is_written_once_for_each_transition() {
     let (fleet, _) = look(request, NO_EXTRA).await.unwrap();
     let list = fleet.apps(&[]);
     let app = list.apps.iter().find(|app| app.app.name == "inventory").unwrap();
-    assert_eq!((app.health.as_str(), app.sync.state.as_str(), &*app.message), ("Current", "Unknown", ""));
+    let own = "Deployment generation is 2, but latest observed generation is 1";
+    assert_eq!((app.health.as_str(), app.sync.state.as_str(), &*app.message), ("InProgress", "Unknown", own));
 }
 
 #[tokio::test(flavor = "multi_thread")]
