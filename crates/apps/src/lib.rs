@@ -120,7 +120,7 @@ pub use hosting::{
 pub use identity::{APP_ANNOTATION, AppKey, AppName, AppRef, ClusterId, Delivery, UnknownDelivery};
 pub use indexed::{IndexedCluster, index_settings};
 pub use kinds::{KindCatalog, ServedKind, needs_body};
-pub use nodes::{Nodes, UnreadyNode, is_ready, nodes};
+pub use nodes::{Nodes, UnreadyNode, nodes};
 pub use objects::{Objects, suffices};
 pub use orphans::{Orphan, Orphans};
 pub use owners::{controllers, dependents};

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKeyRef, Projection};
+use taffrail_object::{ObjectKeyRef, Projection};
 use taffrail_status::{Observed, Presence, cut};
 
 use crate::objects::Objects;
@@ -76,16 +76,10 @@ pub fn nodes(cluster: &dyn Objects) -> Result<Nodes, String> {
     Ok(nodes)
 }
 
-/// Returns true if a node says that it is ready.
-pub fn is_ready(node: &Object<'_>) -> bool {
-    let status = node.condition("Ready").and_then(|ready| ready.get("status"));
-    status.is_some_and(|status| status.is_str("True"))
-}
-
 impl Nodes {
     fn add(&mut self, node: &Observed<'_>) {
         self.total += 1;
-        if is_ready(&node.object) {
+        if node.object.condition_is("Ready", "True") {
             self.ready += 1;
             return;
         }

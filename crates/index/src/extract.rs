@@ -536,23 +536,22 @@ fn is_plain(object: &Object<'_>, known: &ObjectFacts<'_>) -> bool {
         return false;
     }
     let is_text = |path: &[&str], text: &str| object.at(path).is_some_and(|value| value.is_str(text));
-    let condition_is = |name: &str, status: &str| {
-        object.condition(name).is_some_and(|it| it.get("status").is_some_and(|own| own.is_str(status)))
-    };
     match (object.group(), object.kind()) {
         ("", "Pod") => !is_text(&["status", "phase"], "Failed"),
         ("", "Service") => !is_text(&["spec", "type"], "LoadBalancer"),
         ("apps" | "extensions", "StatefulSet" | "DaemonSet") => {
             !is_text(&["spec", "updateStrategy", "type"], "OnDelete")
         }
-        ("batch", "Job") => condition_is("Complete", "True") && !condition_is("Failed", "True"),
+        ("batch", "Job") => object.condition_is("Complete", "True") && !object.condition_is("Failed", "True"),
         ("batch", "CronJob") => false,
         ("autoscaling", "HorizontalPodAutoscaler") => {
             let annotation = "autoscaling.alpha.kubernetes.io/conditions";
             object.at(&["metadata", "annotations", annotation]).is_none()
-                && !["AbleToScale", "ScalingActive"].into_iter().any(|name| condition_is(name, "False"))
+                && !["AbleToScale", "ScalingActive"]
+                    .into_iter()
+                    .any(|name| object.condition_is(name, "False"))
         }
-        ("apiregistration.k8s.io", "APIService") => !condition_is("Available", "False"),
+        ("apiregistration.k8s.io", "APIService") => !object.condition_is("Available", "False"),
         ("networking.k8s.io" | "extensions", "Ingress") => has_address(object),
         ("policy", "PodDisruptionBudget") => !object
             .condition("DisruptionAllowed")

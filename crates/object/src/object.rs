@@ -260,6 +260,11 @@ impl<'a> Object<'a> {
         let is_it = |condition: &Value<'a>| condition.get("type").is_some_and(|kind| kind.is_str(name));
         self.at(&["status", "conditions"])?.items()?.find(is_it)
     }
+
+    /// Returns true if the object has the condition `name` with this status: `True`, `False` or `Unknown`.
+    pub fn condition_is(&self, name: &str, status: &str) -> bool {
+        self.condition(name).is_some_and(|it| it.get("status").is_some_and(|own| own.is_str(status)))
+    }
 }
 
 /// The kind and `apiVersion` given to the items of a list that do not state their own.

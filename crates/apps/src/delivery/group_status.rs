@@ -14,7 +14,7 @@ use taffrail_object::json::Value as JsonValue;
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
 use taffrail_status::Status;
 
-use super::resource_group::{GROUP, KIND, OBSERVED_BY_AGENT};
+use super::resource_group::{GROUP, KIND, OBSERVED_BY_AGENT, entry_key};
 use super::{is_blank, short, writers};
 use crate::app::{App, Resource};
 use crate::identity::Delivery;
@@ -152,7 +152,7 @@ impl<'a> Before<'a> {
     fn of(group: &'a Object<'_>) -> Before<'a> {
         let entries = group.at(&["status", "resourceStatuses"]).and_then(JsonValue::items);
         let entries = entries.into_iter().flatten().filter(|entry| entry.get("conditions").is_some());
-        Before { group, entries: entries.map(|entry| (key_of(entry), entry)).collect() }
+        Before { group, entries: entries.map(|entry| (entry_key(entry), entry)).collect() }
     }
 
     /// Returns the condition of the entry of an object with this status and reason, as it is.
@@ -167,13 +167,6 @@ const STALLED: &str = "Stalled";
 
 fn says(value: JsonValue<'_>, field: &str, text: &str) -> bool {
     value.get(field).is_some_and(|value| value.is_str(text))
-}
-
-/// Returns the object that an entry `{group, kind, namespace, name}` names, however malformed.
-fn key_of(entry: JsonValue<'_>) -> ObjectKey {
-    let [group, kind, namespace, name] = ["group", "kind", "namespace", "name"]
-        .map(|field| entry.get(field).and_then(JsonValue::as_str).unwrap_or_default().into_owned());
-    ObjectKey { group, kind, namespace, name }
 }
 
 /// Finds the status of each object of one ResourceGroup.
@@ -251,7 +244,7 @@ impl<'l> Judge<'_, 'l> {
     ) -> Result<(Vec<Value>, Summary), GroupStatusTooLarge> {
         let listed = group.at(&["spec", "resources"]).and_then(JsonValue::items).into_iter().flatten();
         let (mut seen, mut entries, mut summary) = (HashSet::new(), Vec::new(), Summary::default());
-        for key in listed.map(key_of) {
+        for key in listed.map(entry_key) {
             if seen.contains(&key) {
                 continue;
             }
@@ -282,7 +275,7 @@ impl<'l> Judge<'_, 'l> {
         let listed = group.at(&["spec", "subgroups"]).and_then(JsonValue::items).into_iter().flatten();
         let (mut seen, mut entries) = (HashSet::new(), Vec::new());
         for entry in listed {
-            let ObjectKey { namespace, name, .. } = key_of(entry);
+            let ObjectKey { namespace, name, .. } = entry_key(entry);
             let key = ObjectKey::new(GROUP, KIND, namespace, name);
             if seen.contains(&key) {
                 continue;

@@ -30,6 +30,14 @@ pub(super) fn objects(group: &Observed<'_>, home: usize, notes: &mut Notes) -> V
     gather(objects.into_iter().chain(subgroups.filter(|key| names::check(key).is_ok())))
 }
 
+/// Returns the object that an entry of a ResourceGroup names, however malformed: `{group, kind, namespace, name}` of an
+/// object, `{namespace, name}` of a subgroup, in its spec and in its status. A field that is missing is empty.
+pub(crate) fn entry_key(entry: Value<'_>) -> ObjectKey {
+    let [group, kind, namespace, name] = ["group", "kind", "namespace", "name"]
+        .map(|field| entry.get(field).and_then(Value::as_str).unwrap_or_default().into_owned());
+    ObjectKey { group, kind, namespace, name }
+}
+
 /// Returns the worst health that the controller of ResourceGroups says the objects of a group have; `None` if that
 /// controller has not written the conditions that it alone writes, since nothing then keeps the statuses up to date.
 pub(crate) fn said_health(group: &Object<'_>) -> Option<SaidHealth> {
@@ -48,27 +56,21 @@ pub(crate) fn said_health(group: &Object<'_>) -> Option<SaidHealth> {
         let message = format!("the ResourceGroup is {}: {}", status.word(), condition.text("message"));
         SaidHealth { status, message, since: condition.since() }
     });
-    // Subgroups have no kind: they are all ResourceGroups.
-    let name = |entry: Value<'_>| ["group", "kind", "namespace", "name"].map(|field| text(entry, &[field]));
     let list = |path: &[&str; 2]| group.at(path).and_then(Value::items).into_iter().flatten();
     let told: HashMap<_, Value<'_>> = list(&["status", "resourceStatuses"])
         .chain(list(&["status", "subgroupStatuses"]))
-        .map(|entry| (name(entry), entry))
+        .map(|entry| (entry_key(entry), entry))
         .collect();
     let listed = list(&["spec", "resources"]).chain(list(&["spec", "subgroups"])).map(|entry| {
-        let own = name(entry);
+        let own = entry_key(entry);
         let word = told.get(&own).and_then(|entry| text(*entry, &["status"]));
         let status = word.as_deref().and_then(|word| word.parse().ok()).unwrap_or(Status::Unknown);
         (status, own)
     });
-    let worst = listed.min_by_key(|(status, _)| *status).map(|(status, [_, kind, namespace, name])| {
-        let key = ObjectKey::new(
-            "",
-            kind.as_deref().unwrap_or(KIND),
-            namespace.unwrap_or_default(),
-            name.unwrap_or_default(),
-        );
-        let message = format!("the ResourceGroup says that {} {} is {}", key.kind, key.path(), status.word());
+    let worst = listed.min_by_key(|(status, _)| *status).map(|(status, own)| {
+        // Subgroups have no kind: they are all ResourceGroups.
+        let kind = if own.kind.is_empty() { KIND } else { &own.kind };
+        let message = format!("the ResourceGroup says that {kind} {} is {}", own.path(), status.word());
         SaidHealth { status, message, since: None }
     });
     let well = || SaidHealth {

@@ -504,16 +504,12 @@ fn remaining<'c>(catalog: &'c KindCatalog, namespace: &Object<'_>) -> Vec<&'c Se
     served.take(MAX_CONTROLLED_KINDS).collect()
 }
 
-fn is_condition(object: &Object<'_>, name: &str, status: &str) -> bool {
-    object.condition(name).is_some_and(|it| it.get("status").is_some_and(|own| own.is_str(status)))
-}
-
 fn is_ready(pod: &Object<'_>) -> bool {
-    is_condition(pod, "Ready", "True") && pod.text(&["metadata", "deletionTimestamp"]).is_empty()
+    pod.condition_is("Ready", "True") && pod.text(&["metadata", "deletionTimestamp"]).is_empty()
 }
 
 fn is_unschedulable(pod: &Object<'_>) -> bool {
-    is_condition(pod, "PodScheduled", "False")
+    pod.condition_is("PodScheduled", "False")
 }
 
 /// Returns true if a container of a Pod waits for another reason than that it is starting.

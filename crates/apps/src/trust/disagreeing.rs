@@ -54,7 +54,8 @@ fn pods(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             continue;
         }
         let Some(pods) = cluster.pods(&observed) else { continue };
-        let (ready, others): (Vec<_>, Vec<_>) = pods.iter().partition(|pod| is_ready(&pod.object));
+        let (ready, others): (Vec<_>, Vec<_>) =
+            pods.iter().partition(|pod| pod.object.condition_is("Ready", "True"));
         let since =
             |object: &Object<'_>| delivery::time(object.condition("Ready")?.get("lastTransitionTime"));
         let is_fresh =
@@ -79,10 +80,6 @@ fn pods(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         findings.push(finding.says(message).of(apps).next(next));
     }
     findings
-}
-
-fn is_ready(pod: &Object<'_>) -> bool {
-    pod.condition("Ready").is_some_and(|it| it.get("status").is_some_and(|it| it.is_str("True")))
 }
 
 /// Paths of fields below `status` in which kinds report their state in a word.
@@ -261,9 +258,7 @@ fn verdict(app: &App, object: &Object<'_>) -> Option<(&'static str, String, bool
             Some(("Argo CD", says, is_well))
         }
         Delivery::FluxKustomization | Delivery::FluxHelmRelease => {
-            let ready = object.condition("Ready")?;
-            let is_true = ready.get("status").is_some_and(|it| it.is_str("True"));
-            is_true.then(|| ("Flux", "Ready".to_owned(), true))
+            object.condition_is("Ready", "True").then(|| ("Flux", "Ready".to_owned(), true))
         }
         _ => None,
     }
@@ -285,10 +280,9 @@ fn groups(cluster: &ClusterContext<'_>) -> Vec<Finding> {
             status.and_then(|status| status.get("resourceStatuses")?.items()).into_iter().flatten();
         let bad: Vec<(ObjectKey, String)> = statuses
             .filter_map(|entry| {
-                let text = |key| entry.get(key).and_then(Value::as_str).unwrap_or_default().into_owned();
-                let says = text("status");
-                let own = ObjectKey::new(text("group"), text("kind"), text("namespace"), text("name"));
-                matches!(&*says, "Failed" | "NotFound" | "Terminating").then_some((own, says))
+                let says = entry.get("status").and_then(Value::as_str).unwrap_or_default().into_owned();
+                let is_bad = matches!(&*says, "Failed" | "NotFound" | "Terminating");
+                is_bad.then(|| (resource_group::entry_key(entry), says))
             })
             .collect();
         let Some((first, says)) = bad.first() else { continue };

@@ -45,8 +45,7 @@ fn is_told<'a>(
         _ if problem.axis == Axis::Source => problem.object.as_ref().is_some_and(|key| {
             *unready.entry(key).or_insert_with(|| {
                 let source = super::cluster_context::found(cluster.objects, key);
-                let ready = source.and_then(|source| source.object.condition("Ready"));
-                ready.is_some_and(|ready| ready.get("status").is_some_and(|it| it.is_str("False")))
+                source.is_some_and(|source| source.object.condition_is("Ready", "False"))
             })
         }),
         "OutOfSync" => app.app.delivery != Delivery::ConfigSync && app.app.delivery != Delivery::Kpt,

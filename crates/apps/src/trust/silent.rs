@@ -87,11 +87,7 @@ fn nodes(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     for pod in cluster.objects.of_kind("", "Pod", None) {
         let node = pod.object.text(&["spec", "nodeName"]);
         let Some((&node, _)) = lost.get_key_value(&*node) else { continue };
-        let is_ready = pod
-            .object
-            .condition("Ready")
-            .is_some_and(|it| it.get("status").is_some_and(|it| it.is_str("True")));
-        if is_ready {
+        if pod.object.condition_is("Ready", "True") {
             let (pods, apps) = ready.entry(node).or_default();
             *pods += 1;
             // Many Pods of one maker belong to the same apps.
@@ -342,10 +338,7 @@ fn overdue(cluster: &ClusterContext<'_>, observed: &Observed<'_>) -> Option<Forg
 /// Returns a sign if the app is Ready but OutOfSync, because its source fetched a new revision more than twice
 /// [`MAX_REACTION_TIME`] ago that the controller has not tried; else `None`.
 fn untried<'a>(cluster: &ClusterContext<'a>, app: &App, observed: &Observed<'a>) -> Option<Forgotten> {
-    let is_ready = observed
-        .object
-        .condition("Ready")
-        .is_some_and(|it| it.get("status").is_some_and(|it| it.is_str("True")));
+    let is_ready = observed.object.condition_is("Ready", "True");
     let desired = app.sync.desired.as_ref()?;
     if app.sync.state != SyncState::OutOfSync || !is_ready || flux::is_unseen(observed, &app.sync) {
         return None;

@@ -353,8 +353,7 @@ fn without_evidence(cluster: &ClusterContext<'_>) -> Option<Finding> {
 fn sources(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut failed = cluster.sources_of(super::is_green);
     failed.retain(|key, _| {
-        let ready = found(cluster.objects, key).and_then(|source| source.object.condition("Ready"));
-        ready.is_some_and(|ready| ready.get("status").is_some_and(|it| it.is_str("False")))
+        found(cluster.objects, key).is_some_and(|source| source.object.condition_is("Ready", "False"))
     });
     let made = |(key, apps): (ObjectKey, BTreeSet<usize>)| {
         let source = found(cluster.objects, &key);

@@ -702,9 +702,7 @@ struct FinishedObject {
 }
 
 fn finished(object: &Object<'_>) -> Option<FinishedObject> {
-    let is_true = |name: &str| {
-        object.condition(name).is_some_and(|it| it.get("status").is_some_and(|status| status.is_str("True")))
-    };
+    let is_true = |name: &str| object.condition_is(name, "True");
     match (object.group(), object.kind()) {
         ("batch", "Job") if is_true("Complete") => {
             Some(FinishedObject { well: true, how: "the Job has completed".to_owned() })

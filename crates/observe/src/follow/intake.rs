@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use taffrail_apps::{
-    Answer, Freshness, FreshnessState, Objects as _, Read, Sameness, Scope, ScopeError, Snapshot, is_ready,
+    Answer, Freshness, FreshnessState, Objects as _, Read, Sameness, Scope, ScopeError, Snapshot,
 };
 use taffrail_cluster::{Change, Connectivity, Reason, WatchEvent, WatchSettings, WatchState, Watcher};
-use taffrail_object::{GroupKind, ObjectKey, Projection};
+use taffrail_object::{GroupKind, Object, ObjectKey, Projection};
 use taffrail_status::ClusterState as _;
 use tokio::time::Instant;
 
@@ -348,6 +348,7 @@ impl FleetWatcher {
                     };
                 let mut changed = false;
                 // Each node writes its status every five minutes, and a read follows only from its being ready or not.
+                let is_ready = |node: &Object<'_>| node.condition_is("Ready", "True");
                 let is_of_nodes = followed.kind.group.is_empty() && followed.kind.kind == "Node";
                 let mut is_to_plan = false;
                 batch.read(&mut self.parser, |change| match change {

@@ -20,10 +20,7 @@ enum JobEnd {
 }
 
 fn end(job: &Object<'_>) -> Option<JobEnd> {
-    let is_true = |name: &str| {
-        job.condition(name)
-            .is_some_and(|condition| condition.get("status").is_some_and(|status| status.is_str("True")))
-    };
+    let is_true = |name: &str| job.condition_is(name, "True");
     if is_true("Failed") {
         Some(JobEnd::Failed)
     } else if is_true("Complete") {

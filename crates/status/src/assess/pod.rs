@@ -388,10 +388,7 @@ fn is_preempted(pod: &Object<'_>) -> bool {
 /// Returns true if the condition `PodScheduled` of a Pod without a node is False, such as by a scheduling gate. The
 /// caller has excluded Pods that fit no node.
 fn is_not_scheduled(pod: &Object<'_>) -> bool {
-    pod.text(&["spec", "nodeName"]).is_empty()
-        && pod
-            .condition("PodScheduled")
-            .is_some_and(|condition| condition.get("status").is_some_and(|status| status.is_str("False")))
+    pod.text(&["spec", "nodeName"]).is_empty() && pod.condition_is("PodScheduled", "False")
 }
 
 fn say_what_scheduling_awaits(pod: &Object<'_>, finding: &mut Evaluation) {

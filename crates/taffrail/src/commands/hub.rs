@@ -23,6 +23,8 @@ use taffrail_observe::{FleetMembers, LightReach};
 use agents::{AgentsArguments, RevokeArguments};
 #[cfg(feature = "agent")]
 pub(crate) use asker::answerer;
+#[cfg(all(feature = "demo", feature = "agent"))]
+pub(crate) use data::create_folder;
 use data::{BackupArguments, DataArguments, RestoreArguments, retain};
 use metrics::{MetricsArguments, MetricsServers};
 #[cfg(feature = "demo")]

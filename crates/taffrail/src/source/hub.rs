@@ -15,7 +15,7 @@ use taffrail_api::hub::HttpProblem;
 use taffrail_api::question::{QuestionError, ViewQuestion};
 use tokio::time::Instant;
 
-use super::hub_connector::{Connector, SendError};
+use super::hub_connector::{Connector, SendError, is_of_unknown_issuer};
 use crate::cli::HubFiles;
 use crate::command_error::CommandError;
 use crate::hub_url::HubUrl;
@@ -172,15 +172,14 @@ fn exchange(
         let late = failed(url, &format_args!("the hub did not answer within {:?}", budget.time));
         late.hint("allow the hub more time: --timeout 30s")
     })?;
-    let (status, bytes) = answered.map_err(|error| unreachable(url, &*error))?;
+    let (status, bytes) = answered.map_err(|error| unreachable(url, &error))?;
     Ok(HubResponse { status, bytes })
 }
 
 /// Returns the error that a request to the hub at `url` failed, with the hint that it may not run.
-pub(super) fn unreachable(url: &HubUrl, error: &dyn fmt::Display) -> CommandError {
+pub(super) fn unreachable(url: &HubUrl, error: &SendError) -> CommandError {
     let command = program::hinted("taffrail hub serve");
-    // As rustls names it.
-    if error.to_string().contains("UnknownIssuer") {
+    if is_of_unknown_issuer(error) {
         let hint = "name the authority that issued the hub's certificate, or the certificate itself: --hub-ca-file FILE";
         return failed(url, error).hint(hint);
     }

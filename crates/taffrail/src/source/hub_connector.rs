@@ -1,5 +1,6 @@
 //! Connects to hubs: by http on this machine, by https anywhere.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use hyper_util::rt::TokioIo;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+use rustls::{CertificateError, ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -24,6 +25,13 @@ use crate::hub_url::{HubUrl, Scheme};
 
 /// An error of connecting to a hub, or of a request to it.
 pub(super) type SendError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Returns true if no trusted authority issued the hub's certificate.
+pub(super) fn is_of_unknown_issuer(error: &SendError) -> bool {
+    let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    let tls = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    matches!(tls, Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)))
+}
 
 /// A stream of bytes in both directions.
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}

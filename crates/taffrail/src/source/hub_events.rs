@@ -116,7 +116,7 @@ pub(super) async fn hub_events<T: DeserializeOwned, Q: Serialize>(
     let begun = timeout_at(until, begin(url, connector, request)).await;
     let begun = begun.map_err(|_| NoEvents::Broken(late()))?;
     let (status, body, connection) =
-        begun.map_err(|error| NoEvents::Broken(hub::unreachable(url, &*error)))?;
+        begun.map_err(|error| NoEvents::Broken(hub::unreachable(url, &error)))?;
     if status != StatusCode::OK {
         let is_of_proxy = matches!(status, StatusCode::BAD_GATEWAY | StatusCode::GATEWAY_TIMEOUT);
         let bytes = timeout_at(until, Limited::new(body, MAX_REFUSAL).collect()).await.map_err(|_| late())?;

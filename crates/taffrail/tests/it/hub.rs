@@ -432,6 +432,7 @@ fn a_hub_with_tls_admits_those_who_have_a_token_that_was_created_for_it() {
     let unknown = taffrail(&asked, "");
     assert_eq!(unknown.code, 3, "{}", unknown.stdout);
     assert!(unknown.stderr.contains("invalid peer certificate: UnknownIssuer"), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("the certificate itself: --hub-ca-file FILE"), "{}", unknown.stderr);
 
     let listed = taffrail(&["hub", "token", "list", "--data", &data], "").stdout;
     snapbox::assert_data_eq!(

@@ -1,8 +1,6 @@
 //! The agents of the demo: each reports a simulated cluster that the kubeconfig does not have, by TLS and after it has
 //! enrolled, as `taffrail agent` does.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +17,7 @@ use super::kubeconfig::write_private;
 use crate::cli::SourceArguments;
 use crate::command_error::CommandError;
 use crate::commands::agent::ClusterOfAgent;
+use crate::commands::hub::create_folder;
 use crate::source::members;
 
 /// The host by which agents know the hub, which its certificate names.
@@ -29,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Makes a certificate that is its own issuer, and writes it and its key into a folder, which is created.
 pub(super) fn certificate(folder: &Path) -> Result<Tls, CommandError> {
-    create(folder)?;
+    create_folder(folder)?;
     let cannot = |error: &dyn std::error::Error| {
         CommandError::unreadable("cannot make a certificate for the agents of the demo").with_source(error)
     };
@@ -39,14 +38,6 @@ pub(super) fn certificate(folder: &Path) -> Result<Tls, CommandError> {
         write_private(path, &text).map_err(|error| cannot(&error))?;
     }
     Tls::read(&certificate, &key).map_err(|error| cannot(&error))
-}
-
-/// Creates a folder that only its owner can enter, unless it exists.
-fn create(folder: &Path) -> Result<(), CommandError> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|error| {
-        CommandError::unreadable(format_args!("cannot create the folder {}", folder.display()))
-            .with_source(&error)
-    })
 }
 
 /// An agent that has not enrolled yet.

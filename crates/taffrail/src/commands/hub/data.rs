@@ -90,7 +90,7 @@ impl DataArguments {
     /// Opens the store of a hub that may run meanwhile; creates it if there is none.
     pub(super) async fn open_beside(&self) -> Result<SqliteStore, CommandError> {
         let folder = self.named_folder()?;
-        create(&folder)?;
+        create_folder(&folder)?;
         let opened = SqliteStore::open_beside(&folder.join(STORE)).await;
         opened.map_err(|error| cannot_open(&folder, &error))
     }
@@ -128,7 +128,7 @@ impl DataArguments {
 /// Opens the store of a hub that begins to run in a folder; creates both if they do not exist. A damaged store is set
 /// aside for a new one.
 pub(super) async fn open(folder: &Path) -> Result<Opened, CommandError> {
-    create(folder)?;
+    create_folder(folder)?;
     let path = folder.join(STORE);
     SqliteStore::open(&path).await.map_err(|error| cannot_open(folder, &error))
 }
@@ -139,7 +139,7 @@ fn cannot_open(folder: &Path, error: &OpenError) -> CommandError {
 }
 
 /// Creates a folder that only its owner can read, unless it exists.
-fn create(folder: &Path) -> Result<(), CommandError> {
+pub(crate) fn create_folder(folder: &Path) -> Result<(), CommandError> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -201,7 +201,7 @@ pub(super) fn backup(arguments: &BackupArguments, console: &Console) -> Result<E
 pub(super) fn restore(arguments: &RestoreArguments, console: &Console) -> Result<Exit, CommandError> {
     let RestoreArguments { file, data } = arguments;
     let folder = data.named_folder()?;
-    create(&folder)?;
+    create_folder(&folder)?;
     let path = folder.join(STORE);
     let former = block_on(sqlite::restore(file, &path))?.map_err(|error| {
         CommandError::unreadable(format_args!("cannot restore the hub's store from {}", file.display()))
