@@ -102,6 +102,7 @@ pub use checks::{
 pub use cluster_facts::ClusterFacts;
 pub use delivery::argo::health_status as argo_health_status;
 pub use delivery::argo::installs::{Standing, argo_standing};
+pub use delivery::controllers::RESOURCE_GROUP_CONTROLLER;
 pub use delivery::fields::differing_fields;
 pub use delivery::group_status::{
     GroupStatusOwner, GroupStatusTooLarge, group_status, group_status_owner, has_group_status,

@@ -27,6 +27,11 @@ pub(crate) struct Controller {
 
 const FLUX: &[Delivery] = &[Delivery::FluxKustomization, Delivery::FluxHelmRelease];
 
+/// The namespace and the name of the Deployment of Config Sync's ResourceGroup controller, which writes the status of
+/// each ResourceGroup of its cluster.
+pub const RESOURCE_GROUP_CONTROLLER: (&str, &str) =
+    ("resource-group-system", "resource-group-controller-manager");
+
 pub(crate) const CONTROLLERS: [Controller; 7] = [
     Controller {
         name: "source-controller",
@@ -71,11 +76,11 @@ pub(crate) const CONTROLLERS: [Controller; 7] = [
         namespace: "config-management-system",
     },
     Controller {
-        name: "resource-group-controller-manager",
+        name: RESOURCE_GROUP_CONTROLLER.1,
         of: &[Delivery::ConfigSync, Delivery::Kpt],
         means: "the statuses of ResourceGroups are not updated",
         axis: None,
-        namespace: "resource-group-system",
+        namespace: RESOURCE_GROUP_CONTROLLER.0,
     },
 ];
 

@@ -69,7 +69,7 @@ pub(super) async fn keep(shared: Arc<Shared>) {
         if paused > settings.longest_silence() {
             stale = true;
             let told = Message::Event(WatchEvent::Connectivity(Connectivity::Stale { silent }));
-            if shared.outbox.send(told).await.is_err() {
+            if shared.send(told).await.is_err() {
                 return;
             }
             shared.woken.send_modify(|moved| *moved += 1);
@@ -117,7 +117,7 @@ pub(super) async fn keep(shared: Arc<Shared>) {
             }
         };
         if let Some(connectivity) = tell {
-            if shared.outbox.send(Message::Event(WatchEvent::Connectivity(connectivity))).await.is_err() {
+            if shared.send(Message::Event(WatchEvent::Connectivity(connectivity))).await.is_err() {
                 return;
             }
             // A reader may take its time.

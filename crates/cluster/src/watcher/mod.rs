@@ -212,7 +212,8 @@ struct Shared {
     settings: WatchSettings,
     connection: watch::Sender<Connection>,
     context: Mutex<Option<Context>>,
-    outbox: Outbox,
+    /// The way of messages to the reader, by [`Shared::send`].
+    outbox: mpsc::Sender<Message>,
     lists: Semaphore,
     costs: Counters,
     /// Cost of the requests over connections that were replaced.
@@ -374,17 +375,11 @@ enum Message {
 /// The error when the receiver of events was dropped.
 struct ReaderGone;
 
-/// The way of messages to the reader.
-struct Outbox {
-    messages: mpsc::Sender<Message>,
-    news: Arc<tokio::sync::Notify>,
-}
-
-impl Outbox {
-    /// Sends a message once there is room for it; fails if the reader is gone.
+impl Shared {
+    /// Sends a message to the reader once there is room for it; fails if the reader is gone.
     async fn send(&self, message: Message) -> Result<(), ReaderGone> {
-        self.messages.send(message).await.map_err(|_| ReaderGone)?;
-        self.news.notify_one();
+        self.outbox.send(message).await.map_err(|_| ReaderGone)?;
+        self.settings.news.notify_one();
         Ok(())
     }
 }
@@ -422,7 +417,7 @@ impl Watcher {
             lists: Semaphore::new(settings.concurrent_lists.max(1)),
             connection: watch::Sender::new(Connection { cluster, generation: 0 }),
             context: Mutex::new(context),
-            outbox: Outbox { messages: outbox, news: settings.news.clone() },
+            outbox,
             costs: Counters::default(),
             before: Mutex::default(),
             heard: AtomicU64::new(0),

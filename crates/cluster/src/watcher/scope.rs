@@ -287,7 +287,7 @@ fn path(scope: &Scope, parameters: &[(&str, &str)]) -> String {
 
 impl<'a> ScopeTask<'a> {
     async fn send(&self, event: WatchEvent) -> Result<(), ReaderGone> {
-        self.shared.outbox.send(Message::Event(event)).await
+        self.shared.send(Message::Event(event)).await
     }
 
     async fn tell(&mut self, state: WatchState) -> Result<(), ReaderGone> {
@@ -307,7 +307,7 @@ impl<'a> ScopeTask<'a> {
     /// Waits until the receiver of events has read everything sent.
     async fn read(&self) -> Result<(), ReaderGone> {
         let (answer, read) = oneshot::channel();
-        self.shared.outbox.send(Message::Barrier(answer)).await?;
+        self.shared.send(Message::Barrier(answer)).await?;
         read.await.map_err(|_| ReaderGone)
     }
 

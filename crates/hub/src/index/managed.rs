@@ -6,13 +6,13 @@ use std::collections::HashMap;
 use taffrail_api::report::ManagedCluster;
 use taffrail_api::{ClusterRow, ManagedAs};
 use taffrail_apps::text::moment;
-use taffrail_apps::{ClusterId, Freshness, HostedCluster, HostingShares, secret_cluster, server_address};
+use taffrail_apps::{ClusterId, HostedCluster, HostingShares, secret_cluster, server_address};
 use taffrail_status::{ClusterNames, NamedCluster, Status};
 
 use super::pair::Place;
-use super::published::PublishedCluster;
+use super::published::{PublishedCluster, PublishedSource};
 use super::view::{FleetView, SpeakingSource};
-use crate::fleet::told_source;
+use crate::fleet::OBSERVER;
 
 /// The objects that stand for each cluster in management clusters, by its place and by its name.
 #[derive(Debug, Default)]
@@ -77,8 +77,8 @@ impl ManagedClusters {
 /// Makes what the row of a cluster shows of an object that stands for it; `None` if its management cluster is gone.
 fn told(view: &FleetView, home: Place, managed: &ManagedCluster, is_proved: bool) -> Option<ManagedAs> {
     let source = view.named_speaker(view.fleet().cluster(home)?)?;
-    let Freshness { observed_at, .. } = view.freshness(source);
-    let (status, message) = match (view.freshness(source).is_live(), observed_at) {
+    let freshness = view.freshness(source);
+    let (status, message) = match (freshness.is_live(), freshness.observed_at) {
         (true, _) => (managed.status, managed.message.clone()),
         (false, Some(at)) => {
             (Status::Unknown, format!("the management cluster was last seen {}", moment(at)))
@@ -94,6 +94,11 @@ fn told(view: &FleetView, home: Place, managed: &ManagedCluster, is_proved: bool
     })
 }
 
+/// Returns the sources by which the hub reads a cluster itself.
+fn own_sources(cluster: &PublishedCluster) -> impl Iterator<Item = &PublishedSource> {
+    cluster.sources.iter().filter(|source| &*source.name == OBSERVER)
+}
+
 /// The clusters of a fleet by the addresses at which the hub reads them itself.
 struct KnownServers<'v> {
     view: &'v FleetView,
@@ -105,8 +110,7 @@ impl<'v> KnownServers<'v> {
         let mut servers = HashMap::new();
         for (place, cluster) in view.fleet().all() {
             // An agent could claim the address of another cluster.
-            let own = cluster.sources.iter().filter(|source| told_source(&source.name).is_none());
-            for server in own.flat_map(|source| &source.facts.servers) {
+            for server in own_sources(cluster).flat_map(|source| &source.facts.servers) {
                 servers.entry(&**server).or_insert(place);
             }
         }
@@ -136,14 +140,13 @@ impl<'v> KnownServers<'v> {
     /// Returns the place of the cluster that the hub itself reads by the kubeconfig beside a `Cluster` of Cluster API.
     fn in_secret(&self, home: SpeakingSource<'_>, managed: &ManagedCluster) -> Option<Place> {
         let facts = &home.told.facts;
-        let is_read = |cluster: &PublishedCluster| {
-            cluster.sources.iter().any(|source| told_source(&source.name).is_none())
-        };
         let names = facts.aliases.iter().chain([&facts.name]);
         let mut clusters = names.filter_map(|name| secret_cluster(name, managed.object.as_ref()));
         let fleet = self.view.fleet();
         clusters.find_map(|name| {
-            self.view.called(&name).find(|place| fleet.cluster(*place).is_some_and(|it| is_read(it)))
+            self.view
+                .called(&name)
+                .find(|place| fleet.cluster(*place).is_some_and(|it| own_sources(it).next().is_some()))
         })
     }
 }

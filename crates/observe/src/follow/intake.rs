@@ -350,18 +350,17 @@ impl FleetWatcher {
                 // Each node writes its status every five minutes, and a read follows only from its being ready or not.
                 let is_ready = |node: &Object<'_>| node.condition_is("Ready", "True");
                 let is_of_nodes = followed.kind.group.is_empty() && followed.kind.kind == "Node";
-                let mut is_to_plan = false;
+                let mut is_to_plan = !is_of_nodes;
                 batch.read(&mut self.parser, |change| match change {
                     Change::Upsert(object) => {
                         let Ok(document) = followed.read.document(object.root()) else { return };
                         let read = &followed.read;
                         let key =
                             ObjectKey::new(&*read.group, &*read.kind, object.namespace(), object.name());
-                        let was_ready = match is_of_nodes {
-                            true => snapshot.get(key.as_ref()).present().map(|it| is_ready(&it.object)),
-                            false => None,
-                        };
-                        is_to_plan |= !is_of_nodes || was_ready != Some(is_ready(&object));
+                        if is_of_nodes {
+                            let known = snapshot.get(key.as_ref()).present();
+                            is_to_plan |= known.map(|it| is_ready(&it.object)) != Some(is_ready(&object));
+                        }
                         let secret = key.kind == "Secret" && key.group.is_empty();
                         let is_whole_beside = projection == Projection::Metadata && beside.bring_body(&key);
                         let brings_body = is_whole_beside || values.contains_key(&key);

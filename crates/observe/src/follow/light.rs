@@ -41,16 +41,16 @@ impl LightReach {
     }
 }
 
-impl FollowedCluster {
-    /// Sets the member; one that is read lightly is connected to by one connection.
-    pub(super) fn set_own_member(&mut self, member: Member) {
-        let one = |context: Box<taffrail_cluster::Context>| match self.is_light {
-            true => Box::new(context.with_one_connection()),
-            false => context,
-        };
-        self.member = Member { context: member.context.map(one), ..member };
-    }
+/// Returns the member as it is followed: one that is read lightly is connected to by one connection.
+pub(super) fn own_member(member: Member, is_light: bool) -> Member {
+    let one = |context: Box<taffrail_cluster::Context>| match is_light {
+        true => Box::new(context.with_one_connection()),
+        false => context,
+    };
+    Member { context: member.context.map(one), ..member }
+}
 
+impl FollowedCluster {
     /// Returns the snapshot of the cluster while it does not answer.
     pub(super) fn lost(&self, failure: Failure) -> Snapshot {
         let mut snapshot = self.member.lost(failure);

@@ -7,6 +7,7 @@ use taffrail_apps::{Objects as _, ScopeError, Snapshot};
 use taffrail_cluster::Memory;
 use tokio::time::Instant;
 
+use super::light::own_member;
 use super::{FleetWatcher, FollowedCluster};
 use crate::members::Member;
 use crate::rows::KeptRows;
@@ -37,6 +38,11 @@ impl FleetWatcher {
         self.clusters.iter().position(|following| following.number == number)
     }
 
+    /// Returns the index of the cluster with this name; `None` if it is not watched.
+    pub(super) fn place_named(&self, name: &str) -> Option<usize> {
+        self.fleet.snapshots.iter().position(|snapshot| snapshot.name() == name)
+    }
+
     /// Starts to watch a cluster: replaces the watched one of the same name, whose objects are dropped; if there is
     /// none, inserts it at the index `at`, or at the end if `at` is beyond it. One whose context is unusable is only
     /// shown with its failure.
@@ -44,7 +50,7 @@ impl FleetWatcher {
         let number = self.numbers.next();
         let unusable = member.context.as_ref().err().cloned();
         let is_usable = unusable.is_none();
-        let known = self.fleet.snapshots.iter().position(|known| known.name() == member.name);
+        let known = self.place_named(&member.name);
         let full = || self.clusters.iter().filter(|following| !following.is_light).count();
         let is_light = known.map_or_else(
             || self.light.takes(&member.name, full()),
@@ -81,9 +87,11 @@ impl FleetWatcher {
         let Some(feeds) = following.feeds.as_mut().filter(|_| before.is_same_server(context)) else {
             return false;
         };
-        let context = (**context).clone();
-        feeds.renew(if following.is_light { context.with_one_connection() } else { context });
-        following.set_own_member(member.clone());
+        let own = own_member(member.clone(), following.is_light);
+        if let Ok(context) = &own.context {
+            feeds.renew((**context).clone());
+        }
+        following.member = own;
         true
     }
 
@@ -98,9 +106,7 @@ impl FleetWatcher {
 
     /// Ends the watches of the cluster with this name and removes its snapshot; does nothing if it is not watched.
     pub(crate) fn remove_member(&mut self, name: &str) {
-        let Some(at) = self.fleet.snapshots.iter().position(|snapshot| snapshot.name() == name) else {
-            return;
-        };
+        let Some(at) = self.place_named(name) else { return };
         self.forget_snapshot(at);
         self.clusters.remove(at);
         self.fleet.snapshots.remove(at);

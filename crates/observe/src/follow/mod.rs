@@ -32,8 +32,8 @@ use std::time::Duration;
 use arrivals::Arrival;
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
-use light::CONNECTING_AT_ONCE;
 pub use light::LightReach;
+use light::{CONNECTING_AT_ONCE, own_member};
 use membership::{MemberNumber, MemberNumbers, MemberPair};
 use plan::has_failed;
 use poll::PollFallback;
@@ -268,9 +268,9 @@ struct FollowedCluster {
 
 impl FollowedCluster {
     fn new(number: MemberNumber, member: Member, is_light: bool, discovered: Instant) -> FollowedCluster {
-        let mut following = FollowedCluster {
+        FollowedCluster {
             number,
-            member: member.clone(),
+            member: own_member(member, is_light),
             is_light,
             feeds: None,
             inbox: None,
@@ -306,9 +306,7 @@ impl FollowedCluster {
             again: PollFallback::default(),
             held: None,
             may_name_others: true,
-        };
-        following.set_own_member(member);
-        following
+        }
     }
 
     /// Marks live scopes as last known at `heard`, the time of the server's last answer; each becomes live again
@@ -551,7 +549,7 @@ impl FleetWatcher {
     /// Returns the connection to the cluster of this name and the time limit of one request; `None` if it is not
     /// connected.
     pub(crate) fn connection(&self, name: &str) -> Option<(Cluster, Duration)> {
-        let at = self.fleet.snapshots.iter().position(|snapshot| snapshot.name() == name)?;
+        let at = self.place_named(name)?;
         Some((self.clusters.get(at)?.feeds.as_ref()?.cluster(), self.one_request()))
     }
 
@@ -672,8 +670,7 @@ impl FleetWatcher {
 
     /// Does what [`FleetWatcher::is_settled`] does for the cluster of this name.
     pub(crate) fn is_settled_in(&self, name: &str) -> bool {
-        let at = self.fleet.snapshots.iter().position(|snapshot| snapshot.name() == name);
-        at.is_some_and(|at| self.is_settled(at))
+        self.place_named(name).is_some_and(|at| self.is_settled(at))
     }
 
     /// Returns true if the cluster with index `at` can never be reached, because its context is invalid or there is

@@ -1,17 +1,13 @@
 //! One write of the status of a ResourceGroup.
 
 use serde_json::Value;
-use taffrail_apps::{GroupStatusOwner, group_status_owner, has_group_status};
+use taffrail_apps::{GroupStatusOwner, RESOURCE_GROUP_CONTROLLER, group_status_owner, has_group_status};
 use taffrail_cluster::{
     AGENT_FIELD_MANAGER, ApiResource, Cluster, GroupStatusWrite, ReadError, Reason, WriteError, chain,
     resource_groups,
 };
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::{Object, Projection};
-
-/// The namespace and the name of the Deployment of Config Sync's ResourceGroup controller, which writes the status of
-/// each ResourceGroup of its cluster.
-const CONTROLLER: (&str, &str) = ("resource-group-system", "resource-group-controller-manager");
 
 /// A status that is to be written.
 pub(super) struct GroupWrite {
@@ -111,7 +107,7 @@ impl GroupWrite {
             plural: "deployments".to_owned(),
             namespaced: true,
         };
-        let (namespace, name) = CONTROLLER;
+        let (namespace, name) = RESOURCE_GROUP_CONTROLLER;
         let found = self.cluster.get(&deployments, Some(namespace), name, Projection::Metadata).await?;
         Ok(found.is_some())
     }

@@ -108,8 +108,12 @@ impl ChangedGroups {
 
 /// Returns the name of the ResourceGroup that declares a row of `cluster`; `None` for other rows.
 fn name_in(cluster: &str, app: &App) -> Option<GroupName> {
-    let is_here = app.app.delivery == Delivery::Kpt && app.app.home == cluster && app.app.target == cluster;
-    is_here.then(|| (app.app.namespace.clone(), app.app.name.clone()))
+    is_package(cluster, app).then(|| (app.app.namespace.clone(), app.app.name.clone()))
+}
+
+/// Returns true if a ResourceGroup of `cluster` declares a row.
+fn is_package(cluster: &str, app: &App) -> bool {
+    app.app.delivery == Delivery::Kpt && app.app.home == cluster && app.app.target == cluster
 }
 
 /// The packages of kpt in one cluster, by namespace and name.
@@ -223,7 +227,7 @@ impl GroupStatuses {
             let packages: Packages<'_> = list
                 .apps
                 .iter()
-                .filter(|app| name_in(&self.cluster, app).is_some())
+                .filter(|app| is_package(&self.cluster, app))
                 .map(|app| ((&*app.app.namespace, &*app.app.name), app))
                 .collect();
             for group in due {
@@ -296,7 +300,7 @@ impl GroupStatuses {
             self.known.insert(group.clone(), KnownGroup { uid: uid.clone(), ..KnownGroup::default() });
         }
         let looks_for_controller = self.without_controller.is_none_or(|at| at + WITHOUT_CONTROLLER <= now);
-        let version = object.api_version().rsplit('/').next().unwrap_or_default().to_owned();
+        let version = object.version().to_owned();
         let (namespace, name) = group.clone();
         Todo::Write(Box::new(GroupWrite {
             cluster: connection.within(PATIENCE),

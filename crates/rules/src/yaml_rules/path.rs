@@ -122,14 +122,16 @@ impl Path {
     /// Returns true if the path, taken from the object, leads to `children`, the objects whose owner reference
     /// names it.
     pub(super) fn asks_children(&self) -> bool {
-        self.start != Start::Element
-            && matches!(self.steps.first(), Some(Step::Key(key)) if **key == *CHILDREN)
+        self.begins_with(CHILDREN)
     }
 
     /// Returns true if the path, taken from the object, leads into its status.
     pub(super) fn is_of_status(&self) -> bool {
-        self.start != Start::Element
-            && matches!(self.steps.first(), Some(Step::Key(key)) if **key == *"status")
+        self.begins_with("status")
+    }
+
+    fn begins_with(&self, name: &str) -> bool {
+        self.start != Start::Element && matches!(self.steps.first(), Some(Step::Key(key)) if **key == *name)
     }
 
     pub(super) fn start(&self) -> Start {

@@ -20,9 +20,7 @@ use taffrail_apps::{
 };
 use taffrail_cluster::Reason;
 use taffrail_hub::agents::Agents;
-use taffrail_hub::{
-    Ask, AskError, Asking, AskingLogs, FleetIndex, LogBounds, ManagedClusters, Operate, OperationRun,
-};
+use taffrail_hub::{Ask, AskError, Asking, AskingLogs, FleetIndex, LogBounds, Operate, OperationRun};
 use taffrail_object::ObjectKey;
 use taffrail_observe::logs::{LogPlaces, LogReader};
 use taffrail_observe::{
@@ -286,7 +284,7 @@ impl Asker {
         let members = self.members.borrow();
         let followed: HashSet<&str> = members.members.iter().map(|member| &*member.name).collect();
         let reported = view.reported(|name| !followed.contains(name));
-        (!reported.is_empty()).then(|| ReportedClusters::new(reported, ManagedClusters::of(&view)))
+        (!reported.is_empty()).then(|| ReportedClusters::new(reported, view))
     }
 
     /// Answers the question of a list as [`Asker::answer`] does, with the clusters that agents report; `restore` puts

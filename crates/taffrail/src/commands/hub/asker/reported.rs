@@ -1,12 +1,13 @@
 //! Clusters that agents report or metrics tell of, in the answers about clusters that the hub follows itself.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::OnceLock;
 
 use jiff::Timestamp;
 use taffrail_api::question::{AskedFleet, ClusterStatuses, FleetProblem};
 use taffrail_api::{AppRow, ClusterRow, ErrorRow};
 use taffrail_apps::{App, AppError, AppList, Objects, Scope, ScopeError, Snapshot};
-use taffrail_hub::{ManagedClusters, ReportedCluster};
+use taffrail_hub::{FleetView, ManagedClusters, ReportedCluster};
 use taffrail_object::ObjectKey;
 use taffrail_observe::FleetSnapshot;
 use taffrail_status::ActiveRules;
@@ -27,8 +28,10 @@ pub(super) struct ReportedClusters {
     rows: HashMap<RowId, AppRow>,
     /// The names of those that only metrics tell of.
     of_metrics: HashSet<String>,
-    /// The objects that stand for any of all clusters in management clusters.
-    managed: ManagedClusters,
+    /// The rows and reports of which these are a part; `None` if there are none.
+    view: Option<FleetView>,
+    /// The objects that stand for any of all clusters in management clusters, joined once an answer shows clusters.
+    managed: OnceLock<ManagedClusters>,
 }
 
 /// The home, the cluster and the name of an app, by which its row is found.
@@ -39,8 +42,9 @@ fn id(row: &AppRow) -> RowId {
 }
 
 impl ReportedClusters {
-    pub(super) fn new(reported: Vec<ReportedCluster>, managed: ManagedClusters) -> ReportedClusters {
-        let mut all = ReportedClusters { managed, ..ReportedClusters::default() };
+    /// Makes them from those that `view` reports.
+    pub(super) fn new(reported: Vec<ReportedCluster>, view: FleetView) -> ReportedClusters {
+        let mut all = ReportedClusters { view: Some(view), ..ReportedClusters::default() };
         for ReportedCluster { row, facts, errors, apps } in reported {
             // The identity of each other cluster is known.
             let is_of_metrics = facts.id.is_none();
@@ -121,11 +125,13 @@ impl ReportedClusters {
     /// Puts the rows of clusters as they were reported in the place of those that were made of clusters without objects, and
     /// into all what management clusters tell of them, which may be agents', too.
     pub(super) fn restore_clusters(&self, rows: &mut [ClusterRow]) {
+        let managed =
+            self.managed.get_or_init(|| self.view.as_ref().map(ManagedClusters::of).unwrap_or_default());
         for row in rows {
             if let Some(reported) = self.clusters.get(&row.name) {
                 row.clone_from(reported);
             }
-            self.managed.put_into_named(row);
+            managed.put_into_named(row);
         }
     }
 }
