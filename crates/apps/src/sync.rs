@@ -87,7 +87,7 @@ pub struct Sync {
 
 impl Sync {
     /// Makes a `Sync` in state `Unknown` without revisions.
-    pub(crate) fn unknown() -> Sync {
+    pub fn unknown() -> Sync {
         Sync { state: SyncState::Unknown, desired: None, attempted: None, applied: None, last_success: None }
     }
 }

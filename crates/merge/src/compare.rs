@@ -144,9 +144,14 @@ impl<'s> Type<'s> {
         let mut found = Violations::default();
         let names: BTreeSet<&String> = before.into_iter().chain(after).flat_map(JsonMap::keys).collect();
         for name in names {
-            let of = map.fields.get(name).map_or(&map.element, |field| &field.of);
             let (before, after) = (before.and_then(|it| it.get(name)), after.and_then(|it| it.get(name)));
-            found.append(self.compare_below(of, PathElement::Field(name.clone()), before, after, walk));
+            found.append(self.compare_below(
+                map.of(name),
+                PathElement::Field(name.clone()),
+                before,
+                after,
+                walk,
+            ));
         }
         found
     }
@@ -218,7 +223,7 @@ impl<'s> Type<'s> {
         walk: &mut Walk<'_>,
     ) -> Violations {
         walk.path.push(element);
-        let more = Type { schema: self.schema, at: of }.compare_at(before, after, walk);
+        let more = self.with(of).compare_at(before, after, walk);
         let mut found = Violations::default();
         if let Some(element) = walk.path.pop() {
             found.extend(&element, more);

@@ -94,11 +94,8 @@ impl<'s> Type<'s> {
         let (mut merged, mut found) = (JsonMap::new(), Violations::default());
         let names: BTreeSet<&String> = left.into_iter().chain(right).flat_map(JsonMap::keys).collect();
         for name in names {
-            let of = map.fields.get(name).map_or(&map.element, |field| &field.of);
-            let at =
-                |fields: Option<&JsonMap<String, Value>>| -> Option<Value> { fields?.get(name).cloned() };
-            let (left, right) = (at(left), at(right));
-            let (value, more) = self.with(of).merge_at(left.as_ref(), right.as_ref(), depth + 1);
+            let (left, right) = (left.and_then(|it| it.get(name)), right.and_then(|it| it.get(name)));
+            let (value, more) = self.with(map.of(name)).merge_at(left, right, depth + 1);
             found.extend(&PathElement::Field(name.clone()), more);
             if let Some(value) = value {
                 merged.insert(name.clone(), value);
@@ -117,10 +114,10 @@ impl<'s> Type<'s> {
         right: Option<&Vec<Value>>,
         depth: usize,
     ) -> Merged {
-        let items = |list: Option<&'_ Vec<Value>>| list.map(Vec::as_slice).unwrap_or_default().to_vec();
-        let (left, right) = (items(left), items(right));
-        let of_right = Items::of(self, list, relationship, &right, false);
-        let of_left = Items::of(self, list, relationship, &left, true);
+        let left = left.map(Vec::as_slice).unwrap_or_default();
+        let right = right.map(Vec::as_slice).unwrap_or_default();
+        let of_right = Items::of(self, list, relationship, right, false);
+        let of_left = Items::of(self, list, relationship, left, true);
         let mut found = of_right.found.clone();
         found.append(of_left.found.clone());
         if !found.is_empty() {

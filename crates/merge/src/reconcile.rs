@@ -69,7 +69,7 @@ impl<'s> Type<'s> {
             path.push(element.clone());
             let below = Some(below).filter(|below| !below.is_empty());
             let is_whole = is_member && below.is_none();
-            let more = Type { schema: self.schema, at: of }.reconcile_at(below, is_whole, path, changes);
+            let more = self.with(of).reconcile_at(below, is_whole, path, changes);
             found.extend(element, more);
             path.pop();
         }
@@ -80,7 +80,7 @@ impl<'s> Type<'s> {
 /// Returns the type of a field of a map; `None` if the schema does not have it.
 fn below_map<'s>(map: &'s MapType, element: &PathElement) -> Option<&'s TypeRef> {
     let of = match element {
-        PathElement::Field(name) => map.fields.get(name).map_or(&map.element, |field| &field.of),
+        PathElement::Field(name) => map.of(name),
         _ => &map.element,
     };
     (!of.is_none()).then_some(of)

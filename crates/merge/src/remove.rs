@@ -68,9 +68,8 @@ impl<'s> Type<'s> {
             if fields.is_member(&element) {
                 continue;
             }
-            let of = map.fields.get(name).map_or(&map.element, |field| &field.of);
             let value = match fields.below(&element) {
-                Some(below) => self.with(of).remove_at(value, below, depth + 1),
+                Some(below) => self.with(map.of(name)).remove_at(value, below, depth + 1),
                 None => value.clone(),
             };
             left.insert(name.clone(), value);

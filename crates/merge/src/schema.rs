@@ -68,6 +68,13 @@ pub struct MapType {
     pub relationship: Option<Relationship>,
 }
 
+impl MapType {
+    /// Returns the type of the field `name`: its own if the schema names it, else that of all other fields.
+    pub(crate) fn of(&self, name: &str) -> &TypeRef {
+        self.fields.get(name).map_or(&self.element, |field| &field.of)
+    }
+}
+
 /// A named field of a map.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MapField {

@@ -152,13 +152,11 @@ impl<'s> Type<'s> {
     ) -> Violations {
         let mut found = Violations::default();
         for (name, value) in map_of(Some(value)).into_iter().flatten() {
-            let field = map.fields.get(name);
             let element = PathElement::Field(name.clone());
             path.push(element.clone());
-            let of = field.map_or(&map.element, |field| &field.of);
-            found.extend(&element, self.with(of).collect(value, path, set));
+            found.extend(&element, self.with(map.of(name)).collect(value, path, set));
             let is_empty = value.is_null() || value.as_object().is_some_and(serde_json::Map::is_empty);
-            if is_empty || field.is_none() {
+            if is_empty || !map.fields.contains_key(name) {
                 set.insert(path);
             }
             path.pop();

@@ -20,13 +20,8 @@ pub(crate) fn compare(left: &Value, right: &Value) -> Ordering {
             first_difference(items).then(left.len().cmp(&right.len()))
         }
         (Value::Object(left), Value::Object(right)) => {
-            let sorted = |map: &serde_json::Map<String, Value>| {
-                let mut names: Vec<String> = map.keys().cloned().collect();
-                names.sort_unstable();
-                names
-            };
-            let (names, others) = (sorted(left), sorted(right));
-            let fields = names.iter().zip(&others).map(|(name, other)| {
+            let (names, others) = (sorted_names(left), sorted_names(right));
+            let fields = names.iter().zip(&others).map(|(&name, &other)| {
                 name.cmp(other).then_with(|| match (left.get(name), right.get(other)) {
                     (Some(left), Some(right)) => compare(left, right),
                     _ => Ordering::Equal,
@@ -36,6 +31,12 @@ pub(crate) fn compare(left: &Value, right: &Value) -> Ordering {
         }
         _ => rank(left).cmp(&rank(right)),
     }
+}
+
+fn sorted_names(map: &serde_json::Map<String, Value>) -> Vec<&String> {
+    let mut names: Vec<&String> = map.keys().collect();
+    names.sort_unstable();
+    names
 }
 
 fn first_difference(mut items: impl Iterator<Item = Ordering>) -> Ordering {

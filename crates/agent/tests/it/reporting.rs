@@ -1,12 +1,9 @@
 //! Reports of agents, also after a connection broke.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use taffrail_agent::AgentEvent;
 use taffrail_api::AppName;
 use taffrail_api::report::{AppId, ClusterReport, Content, DeclaredHalf, Half, HalfBody, ObservedHalf};
-use taffrail_apps::{ClusterId, Delivery, Sync, SyncState};
+use taffrail_apps::{ClusterId, Delivery, SyncState};
 use taffrail_status::Status;
 use taffrail_status::rollup::Counts;
 
@@ -16,35 +13,9 @@ use crate::hub::{TestAgent, TestHub};
 pub(crate) fn halves(home: &str, target: &str, name: &str) -> Vec<Half> {
     let app = AppName { delivery: Delivery::Kpt, namespace: "shop".to_owned(), name: name.to_owned() };
     let app = AppId { home: ClusterId(home.to_owned()), app };
-    let sync =
-        Sync { state: SyncState::Synced, desired: None, attempted: None, applied: None, last_success: None };
-    let declared = DeclaredHalf {
-        key: name.to_owned(),
-        target: ClusterId(target.to_owned()),
-        sync,
-        suspended: false,
-        source: None,
-        labels: Arc::new(BTreeMap::new()),
-        message: "".into(),
-        own: None,
-        problems: Vec::new(),
-        syncs: Vec::new(),
-        upstreams: None,
-        not_live: None,
-        unobserved: Default::default(),
-        checks: Vec::new(),
-    };
+    let declared = DeclaredHalf::new(name.to_owned(), ClusterId(target.to_owned()), SyncState::Synced);
     let counts = Counts { current: 1, ..Counts::default() };
-    let observed = ObservedHalf {
-        health: Status::Current,
-        worst: None,
-        counts,
-        unconfirmed: 0,
-        unmarked: None,
-        not_live: None,
-        unobserved: Default::default(),
-        said: false,
-    };
+    let observed = ObservedHalf::new(Status::Current, counts);
     let half = |fingerprint, body| Half { app: app.clone(), fingerprint, body };
     vec![half(1, HalfBody::Declared(Box::new(declared))), half(2, HalfBody::Observed(Box::new(observed)))]
 }

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use taffrail_apps::{
     App, AppRef, Axis, ClusterId, DeclaredCheck, Freshness, FreshnessState, Problem, RelationType, Resource,
-    Source, Sync, SyncAttempt, Upstream, UpstreamProblem, Words, health_problem, unconfirmed_problem,
-    unread_problem,
+    Source, Sync, SyncAttempt, SyncState, Upstream, UpstreamProblem, Words, health_problem,
+    unconfirmed_problem, unread_problem,
 };
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
@@ -161,12 +161,46 @@ pub struct HalfUpstream {
 }
 
 impl ObservedHalf {
+    /// Makes the half of objects with this health and these counts, all live and confirmed, without one that is the worst.
+    pub fn new(health: Status, counts: Counts) -> ObservedHalf {
+        ObservedHalf {
+            health,
+            worst: None,
+            counts,
+            unconfirmed: 0,
+            unmarked: None,
+            not_live: None,
+            unobserved: Unobserved::default(),
+            said: false,
+        }
+    }
+
     pub(super) fn size(&self) -> usize {
         96 + sum(self.worst.as_deref(), Speaker::size) + sum(self.unmarked.as_deref(), problem_size)
     }
 }
 
 impl DeclaredHalf {
+    /// Makes the half of an app with objects in `target` and this sync state, of which nothing else is known.
+    pub fn new(key: String, target: ClusterId, state: SyncState) -> DeclaredHalf {
+        DeclaredHalf {
+            key,
+            target,
+            sync: Sync { state, ..Sync::unknown() },
+            suspended: false,
+            source: None,
+            labels: Arc::default(),
+            message: Words::default(),
+            own: None,
+            problems: Vec::new(),
+            syncs: Vec::new(),
+            upstreams: None,
+            not_live: None,
+            unobserved: Unobserved::default(),
+            checks: Vec::new(),
+        }
+    }
+
     pub(super) fn size(&self) -> usize {
         let DeclaredHalf {
             key,

@@ -257,7 +257,6 @@ mod tests {
 
     use taffrail_apps::{Axis, ClusterId, Delivery};
     use taffrail_object::ObjectKey;
-    use taffrail_status::rollup::Counts;
 
     use super::super::{AppId, HalfSide};
     use super::*;
@@ -280,14 +279,8 @@ mod tests {
         };
         let speaker = Speaker { status: health, rule: String::new(), unconfirmed: false, problem };
         ObservedHalf {
-            health,
             worst: (health != Status::Current).then(|| Box::new(speaker)),
-            counts: std::iter::repeat_n(Status::Current, count).collect::<Counts>(),
-            unconfirmed: 0,
-            unmarked: None,
-            not_live: None,
-            unobserved: Default::default(),
-            said: false,
+            ..ObservedHalf::new(health, std::iter::repeat_n(Status::Current, count).collect())
         }
     }
 

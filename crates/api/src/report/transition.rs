@@ -3,12 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use taffrail_apps::{Problem, Sync};
+use taffrail_apps::Problem;
 use taffrail_status::rollup::Counts;
 
 use super::limits::Limited as _;
 use super::{AppId, DeclaredHalf, HalfBody, HalfChange, HalfId, HalfMark, HalfSide, ObservedHalf, Speaker};
-use crate::Unobserved;
 
 /// The contents of a half from some moment on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,39 +123,18 @@ impl HalfBody {
             HalfBody::Declared(half) => {
                 let DeclaredHalf { target, sync, suspended, own, problems, .. } = &**half;
                 HalfBody::Declared(Box::new(DeclaredHalf {
-                    key: String::new(),
-                    target: target.clone(),
-                    sync: Sync {
-                        state: sync.state,
-                        desired: None,
-                        attempted: None,
-                        applied: None,
-                        last_success: None,
-                    },
                     suspended: *suspended,
-                    source: None,
-                    labels: Arc::default(),
-                    message: "".into(),
                     own: own.as_deref().map(speaker_alone),
                     problems: problems.iter().map(problem_alone).collect(),
-                    syncs: Vec::new(),
-                    not_live: None,
-                    unobserved: Unobserved::default(),
-                    upstreams: None,
-                    checks: Vec::new(),
+                    ..DeclaredHalf::new(String::new(), target.clone(), sync.state)
                 }))
             }
             HalfBody::Observed(half) => {
                 let ObservedHalf { health, worst, unmarked, .. } = &**half;
                 HalfBody::Observed(Box::new(ObservedHalf {
-                    health: *health,
                     worst: worst.as_deref().map(speaker_alone),
-                    counts: Counts::default(),
-                    unconfirmed: 0,
                     unmarked: unmarked.as_deref().map(problem_alone).map(Box::new),
-                    not_live: None,
-                    unobserved: Unobserved::default(),
-                    said: false,
+                    ..ObservedHalf::new(*health, Counts::default())
                 }))
             }
         }

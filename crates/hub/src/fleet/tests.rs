@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use taffrail_api::AppName;
 use taffrail_api::report::{Content, Half, HalfBody, StreamPosition};
-use taffrail_apps::{Delivery, Sync, SyncState};
+use taffrail_apps::{Delivery, SyncState};
 use taffrail_status::Status;
-use taffrail_status::rollup::Counts;
 
 use super::*;
 
@@ -21,43 +20,14 @@ fn app(home: &str) -> AppId {
 }
 
 fn declared(home: &str, target: &str) -> Half {
-    let sync = Sync {
-        state: SyncState::Synced,
-        desired: None,
-        attempted: None,
-        applied: Some("v1".to_owned()),
-        last_success: None,
-    };
-    let body = DeclaredHalf {
-        key: "web".to_owned(),
-        target: id(target),
-        sync,
-        suspended: false,
-        source: None,
-        labels: Default::default(),
-        message: "applied v1".into(),
-        own: None,
-        problems: Vec::new(),
-        syncs: Vec::new(),
-        upstreams: None,
-        not_live: None,
-        unobserved: Default::default(),
-        checks: Vec::new(),
-    };
+    let mut body = DeclaredHalf::new("web".to_owned(), id(target), SyncState::Synced);
+    body.sync.applied = Some("v1".to_owned());
+    body.message = "applied v1".into();
     Half { app: app(home), fingerprint: 1, body: HalfBody::Declared(Box::new(body)) }
 }
 
 fn observed(home: &str, health: Status) -> Half {
-    let body = ObservedHalf {
-        health,
-        worst: None,
-        counts: [health].into_iter().collect::<Counts>(),
-        unconfirmed: 0,
-        unmarked: None,
-        not_live: None,
-        unobserved: Default::default(),
-        said: false,
-    };
+    let body = ObservedHalf::new(health, [health].into_iter().collect());
     let fingerprint = 100 + health as u64;
     Half { app: app(home), fingerprint, body: HalfBody::Observed(Box::new(body)) }
 }

@@ -13,12 +13,10 @@ use taffrail_api::report::{
 };
 use taffrail_api::{AppName, ErrorRow};
 use taffrail_apps::{
-    Axis, CheckAnswer, CheckResult, ClusterId, DeclaredCheck, Delivery, Problem, ProblemSeverity, Sync,
-    SyncState,
+    Axis, CheckAnswer, CheckResult, ClusterId, DeclaredCheck, Delivery, Problem, ProblemSeverity, SyncState,
 };
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
-use taffrail_status::rollup::Counts;
 
 use super::FleetIndex;
 use crate::agents::AGENT;
@@ -61,29 +59,10 @@ pub(crate) fn problem(axis: Axis, severity: ProblemSeverity, message: &str) -> P
 
 /// Returns the declared half of a synced app with objects in `target`, as `edit` changed it.
 pub(crate) fn declared(app: &AppId, target: &str, edit: impl FnOnce(&mut DeclaredHalf)) -> Half {
-    let sync = Sync {
-        state: SyncState::Synced,
-        desired: None,
-        attempted: None,
-        applied: Some("main@sha1:5f2c".to_owned()),
-        last_success: None,
-    };
-    let mut body = DeclaredHalf {
-        key: format!("{}/{}", app.app.namespace, app.app.name),
-        target: id(target),
-        sync,
-        suspended: false,
-        source: None,
-        labels: Default::default(),
-        message: "Applied revision: main@sha1:5f2c".into(),
-        own: None,
-        problems: Vec::new(),
-        syncs: Vec::new(),
-        upstreams: None,
-        not_live: None,
-        unobserved: Default::default(),
-        checks: Vec::new(),
-    };
+    let key = format!("{}/{}", app.app.namespace, app.app.name);
+    let mut body = DeclaredHalf::new(key, id(target), SyncState::Synced);
+    body.sync.applied = Some("main@sha1:5f2c".to_owned());
+    body.message = "Applied revision: main@sha1:5f2c".into();
     edit(&mut body);
     Half { app: app.clone(), fingerprint: fingerprint(&body), body: HalfBody::Declared(Box::new(body)) }
 }
@@ -109,16 +88,7 @@ pub(crate) fn observed(app: &AppId, health: Status, message: &str) -> Half {
             problem,
         })
     });
-    let body = ObservedHalf {
-        health,
-        worst,
-        counts: [health].into_iter().collect::<Counts>(),
-        unconfirmed: 0,
-        unmarked: None,
-        not_live: None,
-        unobserved: Default::default(),
-        said: false,
-    };
+    let body = ObservedHalf { worst, ..ObservedHalf::new(health, [health].into_iter().collect()) };
     Half { app: app.clone(), fingerprint: fingerprint(&body), body: HalfBody::Observed(Box::new(body)) }
 }
 

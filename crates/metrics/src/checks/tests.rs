@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use taffrail_api::AppName;
 use taffrail_api::report::DeclaredHalf;
-use taffrail_apps::{CheckAnswer, Delivery, Sync};
+use taffrail_apps::{CheckAnswer, Delivery};
 
 use super::*;
 
@@ -51,28 +51,8 @@ fn app(name: &str, names: &[&str], checks: Vec<DeclaredCheck>) -> CheckedApp {
         namespace: "shop".to_owned(),
         name: name.to_owned(),
     };
-    let declared = DeclaredHalf {
-        key: String::new(),
-        target: target.clone(),
-        sync: Sync {
-            state: taffrail_apps::SyncState::Synced,
-            desired: None,
-            attempted: None,
-            applied: None,
-            last_success: None,
-        },
-        suspended: false,
-        source: None,
-        labels: Arc::default(),
-        message: Default::default(),
-        own: None,
-        problems: Vec::new(),
-        syncs: Vec::new(),
-        not_live: None,
-        upstreams: None,
-        unobserved: Default::default(),
-        checks,
-    };
+    let state = taffrail_apps::SyncState::Synced;
+    let declared = DeclaredHalf { checks, ..DeclaredHalf::new(String::new(), target.clone(), state) };
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     CheckedApp {
         app: Arc::new(AppId { home: ClusterId("hub".to_owned()), app }),

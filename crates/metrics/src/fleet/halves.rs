@@ -11,8 +11,7 @@ use taffrail_api::report::{
 };
 use taffrail_api::{AppName, RowPart, Unobserved};
 use taffrail_apps::{
-    AppKey, Axis, ClusterId, Delivery, FreshnessState, Problem, ProblemSeverity, SUSPENDED, Sync, SyncState,
-    Words,
+    AppKey, Axis, ClusterId, Delivery, FreshnessState, Problem, ProblemSeverity, SUSPENDED, SyncState, Words,
 };
 use taffrail_object::ObjectKey;
 use taffrail_status::Status;
@@ -270,14 +269,10 @@ fn observed(app: &AppName, facts: &[FreshFact<'_>]) -> (Option<ObservedHalf>, Un
         },
     };
     let half = ObservedHalf {
-        health: status,
         worst: (status != Status::Current).then(|| Box::new(speaker())),
-        counts: counts.unwrap_or_default(),
-        unconfirmed: 0,
-        unmarked: None,
         not_live: not_live(*fresh),
         unobserved,
-        said: false,
+        ..ObservedHalf::new(status, counts.unwrap_or_default())
     };
     (Some(half), Unobserved::default())
 }
@@ -353,28 +348,16 @@ fn declared(
         || AppKey::Own { delivery: app.delivery, namespace: app.namespace.clone(), name: app.name.clone() };
     let key = facts.iter().find_map(|(_, held, ..)| held.fact.key.clone());
     let fresh = by.or(facts.first().copied()).map(|(_, _, fresh, _)| fresh);
-    let half = DeclaredHalf {
-        key: key.unwrap_or_else(|| own().to_string()),
-        target: target.clone(),
-        sync: Sync {
-            state: state.unwrap_or(SyncState::Unknown),
-            desired: None,
-            attempted: None,
-            applied,
-            last_success: None,
-        },
+    let key = key.unwrap_or_else(|| own().to_string());
+    let mut half = DeclaredHalf {
         suspended,
         source: source.map(Arc::new),
-        labels: Arc::default(),
-        message: Words::default(),
-        own: None,
         problems,
-        syncs: Vec::new(),
-        upstreams: None,
         not_live: fresh.and_then(not_live),
         unobserved,
-        checks: Vec::new(),
+        ..DeclaredHalf::new(key, target.clone(), state.unwrap_or(SyncState::Unknown))
     };
+    half.sync.applied = applied;
     (half, is_unsynced)
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use taffrail_api::AppName;
 use taffrail_api::checks::{CheckedApp, EvaluatedCheck};
 use taffrail_api::report::{AppId, DeclaredHalf};
-use taffrail_apps::{ClusterId, Delivery, Sync, SyncState};
+use taffrail_apps::{ClusterId, Delivery, SyncState};
 use taffrail_metrics::{CheckRunner, CheckedApps, MetricsConfig};
 
 use crate::prometheus::FakePrometheus;
@@ -36,28 +36,8 @@ fn app(name: &str, cluster: &str, annotation: &str) -> CheckedApp {
     });
     let document = taffrail_object::json::OwnedDocument::parse(object.to_string().into_bytes()).unwrap();
     let checks = taffrail_apps::declared_checks(&taffrail_object::Object::new(document.root()).unwrap());
-    let declared = DeclaredHalf {
-        key: name.to_owned(),
-        target: ClusterId(cluster.to_owned()),
-        sync: Sync {
-            state: SyncState::Synced,
-            desired: None,
-            attempted: None,
-            applied: None,
-            last_success: None,
-        },
-        suspended: false,
-        source: None,
-        labels: Arc::default(),
-        message: Default::default(),
-        own: None,
-        problems: Vec::new(),
-        syncs: Vec::new(),
-        not_live: None,
-        upstreams: None,
-        unobserved: Default::default(),
-        checks,
-    };
+    let half = DeclaredHalf::new(name.to_owned(), ClusterId(cluster.to_owned()), SyncState::Synced);
+    let declared = DeclaredHalf { checks, ..half };
     let app = AppName {
         delivery: Delivery::FluxKustomization,
         namespace: "shop".to_owned(),

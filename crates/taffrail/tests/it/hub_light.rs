@@ -1,10 +1,10 @@
 //! Clusters that a hub reads lightly, in the answers of commands.
 
 use serde_json::{Value, json};
-use taffrail_sim::{Cluster, Fleet};
 use taffrail_testkit::objects::{applications, deployment, kustomizations, namespace};
 
 use super::hub::Hub;
+use super::served::Served;
 use super::{Answer, taffrail};
 
 fn kustomization(objects: usize) -> Value {
@@ -38,19 +38,13 @@ fn row(list: &Value, cluster: &str, name: &str) -> Value {
 struct LightHub {
     hub: Hub,
     folder: tempfile::TempDir,
-    // The clusters end with these.
-    _clusters: [Cluster; 2],
-    _fleet: Fleet,
-    _runtime: tokio::runtime::Runtime,
+    // The clusters end with it.
+    _served: Served,
 }
 
 impl LightHub {
     fn start() -> Self {
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let fleet = runtime.block_on(Fleet::builder().verbatim(true).controllers(false).start()).unwrap();
-        let clusters = ["eu", "us"].map(|name| runtime.block_on(fleet.cluster(name)).unwrap());
-        for cluster in &clusters {
+        let served = Served::start_verbatim(&["eu", "us"], |_, cluster| {
             cluster.apply(kustomizations()).unwrap();
             cluster.apply(applications()).unwrap();
             cluster.apply(namespace("shop")).unwrap();
@@ -62,15 +56,14 @@ impl LightHub {
                     deployment("shop", "web-1", 0),
                 ])
                 .unwrap();
-        }
+        });
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-        std::fs::write(path("config"), Cluster::kubeconfig_of(&clusters)).unwrap();
-        let hub =
-            Hub::serving(&path("config"), 2, "127.0.0.1:0", &["--full-limit", "1", "--data", &path("data")]);
+        let flags = ["--full-limit", "1", "--data", &path("data")];
+        let hub = Hub::serving(&served.kubeconfig, 2, "127.0.0.1:0", &flags);
         std::fs::write(path("token"), hub.token()).unwrap();
         hub.wait_until_complete();
-        LightHub { hub, folder, _clusters: clusters, _fleet: fleet, _runtime: runtime }
+        LightHub { hub, folder, _served: served }
     }
 
     fn ask(&self, arguments: &[&str]) -> Answer {

@@ -36,7 +36,7 @@ const RUNTIMES: [&str; 7] = ["tokio", "kube", "kube-client", "hyper", "rustls", 
 const BORDERS: [Border; 15] = [
     Border { name: "taffrail-object", uses: &[], never: &RUNTIMES, pure: true },
     Border { name: "taffrail-status", uses: &["taffrail-object"], never: &RUNTIMES, pure: true },
-    Border { name: "taffrail-merge", uses: &["taffrail-object"], never: &RUNTIMES, pure: true },
+    Border { name: "taffrail-merge", uses: &[], never: &RUNTIMES, pure: true },
     Border {
         name: "taffrail-rules",
         uses: &["taffrail-object", "taffrail-status"],

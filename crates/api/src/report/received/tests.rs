@@ -38,16 +38,7 @@ fn app(number: u8) -> AppId {
 }
 
 fn half(number: u8, health: Status, key: u64) -> Half {
-    let observed = ObservedHalf {
-        health,
-        worst: None,
-        counts: Counts::default(),
-        unconfirmed: 0,
-        unmarked: None,
-        not_live: None,
-        unobserved: Default::default(),
-        said: false,
-    };
+    let observed = ObservedHalf::new(health, Counts::default());
     // Distinct for each app and status, and dependent on the key of the source.
     let mut hash = Random(key ^ (u64::from(number) << 8) ^ health as u64);
     let fingerprint = (0..4).fold(0, |so_far: u64, _| so_far << 16 ^ hash.below(1 << 30) as u64);
@@ -281,28 +272,7 @@ fn without_the_age_a_dead_server_stays_green() {
 }
 
 fn declared() -> DeclaredHalf {
-    DeclaredHalf {
-        key: "k".to_owned(),
-        target: cluster(),
-        sync: taffrail_apps::Sync {
-            state: taffrail_apps::SyncState::Synced,
-            desired: None,
-            attempted: None,
-            applied: None,
-            last_success: None,
-        },
-        suspended: false,
-        source: None,
-        labels: Default::default(),
-        message: "".into(),
-        own: None,
-        problems: Vec::new(),
-        syncs: Vec::new(),
-        upstreams: None,
-        not_live: None,
-        checks: Vec::new(),
-        unobserved: Default::default(),
-    }
+    DeclaredHalf::new("k".to_owned(), cluster(), taffrail_apps::SyncState::Synced)
 }
 
 #[test]

@@ -9,9 +9,8 @@ use crate::report::{
     MAX_APPS, NotLive, ObservedHalf, Received, Report,
 };
 use crate::{AppName, ReadingView};
-use taffrail_apps::{Axis, Delivery, FreshnessState, Problem, ProblemSeverity, Sync, SyncState};
+use taffrail_apps::{Axis, Delivery, FreshnessState, Problem, ProblemSeverity, SyncState};
 use taffrail_status::Status;
-use taffrail_status::rollup::Counts;
 
 use super::super::stream::{
     COLLECTING, DIGEST, HEARTBEAT, MAX_HALVES, REOPEN, STATISTICS, TOO_MANY, VOLATILE,
@@ -33,35 +32,11 @@ fn id(number: usize) -> HalfId {
 }
 
 fn declared(state: SyncState) -> DeclaredHalf {
-    DeclaredHalf {
-        key: "app-0".to_owned(),
-        target: cluster("eu"),
-        sync: Sync { state, desired: None, attempted: None, applied: None, last_success: None },
-        suspended: false,
-        source: None,
-        labels: Default::default(),
-        message: "".into(),
-        own: None,
-        problems: Vec::new(),
-        syncs: Vec::new(),
-        upstreams: None,
-        not_live: None,
-        unobserved: Default::default(),
-        checks: Vec::new(),
-    }
+    DeclaredHalf::new("app-0".to_owned(), cluster("eu"), state)
 }
 
 fn observed(health: Status, count: usize) -> ObservedHalf {
-    ObservedHalf {
-        health,
-        worst: None,
-        counts: std::iter::repeat_n(health, count).collect::<Counts>(),
-        unconfirmed: 0,
-        unmarked: None,
-        not_live: None,
-        unobserved: Default::default(),
-        said: false,
-    }
+    ObservedHalf::new(health, std::iter::repeat_n(health, count).collect())
 }
 
 fn facts(name: &str) -> ClusterReport {
