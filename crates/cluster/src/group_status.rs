@@ -61,6 +61,6 @@ impl Cluster {
             body: body.as_bytes(),
             dry_run: false,
         };
-        self.send(Writing::patch(&request).by(AGENT_FIELD_MANAGER)).await
+        self.send(Writing::patch_by(&request, AGENT_FIELD_MANAGER)).await
     }
 }

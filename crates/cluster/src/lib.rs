@@ -3,7 +3,8 @@
 //! [`Kubeconfig`] lists the clusters, [`Cluster::connect`] opens the one connection to a cluster, [`Cluster::discover`]
 //! lists its kinds, and [`Cluster::list`] and [`Cluster::get`] read objects as JSON text, unchanged except that each
 //! gets its `apiVersion` and `kind`. [`Cluster::log`] reads the log of a container. [`Cluster::patch`] changes one
-//! object, and [`Cluster::write_group_status`] the one status that an agent may write. Every call ends by a
+//! object, [`Cluster::apply`] applies one and [`Cluster::delete`] deletes one, and [`Cluster::write_group_status`] writes
+//! the one status that an agent may write. Every call ends by a
 //! [`Deadline`], every failure has a [`Reason`], and every request is counted ([`Cluster::requests`]) and traced.
 //!
 //! A cluster is read in two ways: `read` lists once. [`Watcher`] follows *scopes* (a kind, perhaps in one namespace or
@@ -12,6 +13,7 @@
 //! machine sleeps, so that after a sleep nothing is live until the server has answered a new request and each watch is
 //! reopened.
 
+mod apply;
 mod aside;
 mod clock;
 mod connect;
@@ -21,6 +23,7 @@ mod deadline;
 mod discovery;
 mod error;
 mod exec_plugin;
+mod field_conflict;
 mod found;
 mod group_status;
 mod identity;
@@ -35,6 +38,7 @@ mod traffic;
 mod watcher;
 mod write;
 
+pub use apply::{ApplyRequest, DeleteOutcome, DeletePropagation, DeleteRequest};
 pub use aside::{aside, aside_if_large};
 pub use clock::{BootClock, Moment};
 pub use connect::Cluster;
@@ -44,6 +48,7 @@ pub use deadline::Deadline;
 pub use discovery::{BrokenGroup, Discovery, ServedResource};
 pub use error::{ConnectError, Fault, Phase, ReadError, Reason, TimeLimit, add_causes, chain, one_line};
 pub use exec_plugin::Plugins;
+pub use field_conflict::{FieldConflict, FieldOwner};
 pub use found::{
     AddressClass, AddressGuard, ArgoClusterSecret, MAX_SECRET_KUBECONFIG_BYTES, Resolution, SecretCluster,
     SecretClusterError,

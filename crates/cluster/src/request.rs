@@ -98,6 +98,20 @@ impl Answer {
         serde_json::from_slice::<Status>(&self.body).ok().filter(|status| status.kind == "Status")
     }
 
+    /// Returns the causes that the `Status` object of a failure gives; none if the response is not one.
+    pub(crate) fn causes(&self) -> Vec<StatusCause> {
+        self.failure()
+            .and_then(|status| status.details)
+            .and_then(|details| details.causes)
+            .unwrap_or_default()
+    }
+
+    /// Returns true if the response is a `Status` object that tells of a success, as that to a deletion may be.
+    pub(crate) fn is_success_status(&self) -> bool {
+        let said = serde_json::from_slice::<Success>(&self.body).ok();
+        self.status.is_success() && said.is_some_and(|said| said.kind == "Status" && said.status == "Success")
+    }
+
     /// Returns the error for a successful response that cannot be parsed because of `problem`, or, if it is not a JSON
     /// object, because of that; `what` names the operation.
     pub(crate) fn unreadable(&self, what: &str, problem: impl std::fmt::Display) -> ReadError {
@@ -123,6 +137,23 @@ struct Status {
 #[serde(default)]
 struct StatusDetails {
     name: Option<String>,
+    causes: Option<Vec<StatusCause>>,
+}
+
+/// A cause in the details of a `Status` object.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct StatusCause {
+    pub(crate) reason: String,
+    pub(crate) message: String,
+    pub(crate) field: String,
+}
+
+/// The `Status` object with which an API server reports a success, if it has no object to answer.
+#[derive(Debug, Deserialize)]
+struct Success {
+    kind: String,
+    status: String,
 }
 
 /// The failure of a read request.

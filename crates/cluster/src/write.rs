@@ -1,4 +1,4 @@
-//! Patches of single objects, and creation.
+//! Patches of single objects, and creation; the one way in which every write is sent.
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
@@ -10,14 +10,24 @@ use taffrail_object::{ApiResource, Projection};
 
 use crate::connect::Cluster;
 use crate::error::{ReadError, Reason};
-use crate::read::{ESCAPED, Owner, is_secret, path_of};
-use crate::request::{Ask, JSON, refused};
+use crate::field_conflict::FieldConflict;
+use crate::read::{ESCAPED, MAX_OBJECT_BYTES, Owner, is_secret, path_of};
+use crate::request::{Answer, Ask, JSON, refused, too_large};
 
 /// The field manager of all writes that users ask for, as in `metadata.managedFields`.
 pub const FIELD_MANAGER: &str = "taffrail";
 
 /// The first word of the operation of create requests, by which hints tell them from patches.
 const CREATE: &str = "create ";
+
+/// The first word of the operation of deletions, by which hints tell them from patches.
+pub(crate) const DELETE: &str = "delete ";
+
+/// The text in place of what a server says of the values of a Secret.
+const UNSHOWN: &str = "its message is not shown, because it may quote values of the Secret";
+
+/// Begins the API server's message if an applied object does not fit the schema of its kind.
+const UNTYPED: &str = "failed to create typed patch object";
 
 /// The form of a patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -65,9 +75,9 @@ pub struct CreateRequest<'a> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// Secrets are never written, because logs and terminals show patches; except an agent's own, which has a function
-    /// of its own.
-    #[error("cannot {what}: Taffrail never writes Secrets")]
+    /// Secrets are never patched or created, because logs and terminals show patches; except an agent's own, which has a
+    /// function of its own. They are only applied and deleted where the request allows that.
+    #[error("cannot {what}: Taffrail writes Secrets only as parts of a declared set")]
     Secret {
         /// The operation, such as `patch secrets/x`.
         what: String,
@@ -79,6 +89,16 @@ pub enum WriteError {
         what: String,
         /// The server's message, on one line.
         message: String,
+    },
+    /// Other field managers own fields that an apply without force would change.
+    #[error("{what}: {message}")]
+    FieldConflict {
+        /// The operation.
+        what: String,
+        /// The server's message, on one line.
+        message: String,
+        /// The fields, with their owners; at least one.
+        conflicts: Vec<FieldConflict>,
     },
     /// The server answered 403: usually the user lacks a role that allows the operation.
     #[error("{what}: {message}")]
@@ -127,7 +147,7 @@ impl WriteError {
     pub fn reason(&self) -> Reason {
         match self {
             WriteError::Secret { .. } => Reason::BadRequest,
-            WriteError::Conflict { .. } => Reason::Conflict,
+            WriteError::Conflict { .. } | WriteError::FieldConflict { .. } => Reason::Conflict,
             WriteError::Forbidden { .. } => Reason::Forbidden,
             WriteError::NotFound { .. } => Reason::NotFound,
             WriteError::UnknownField { .. } | WriteError::Invalid { .. } => Reason::Invalid,
@@ -142,6 +162,9 @@ impl WriteError {
             WriteError::Forbidden { what, .. } if what.starts_with(CREATE) => {
                 "ask for a role that allows `create` on the object's kind; check with `kubectl auth can-i create`"
             }
+            WriteError::Forbidden { what, .. } if what.starts_with(DELETE) => {
+                "ask for a role that allows `delete` on the object; check with `kubectl auth can-i delete`"
+            }
             WriteError::Forbidden { .. } => {
                 "ask for a role that allows `patch` on the object; check with `kubectl auth can-i patch`"
             }
@@ -152,6 +175,9 @@ impl WriteError {
                 "check the version of the tool that defines this kind: it is too old, or too new, for this field"
             }
             WriteError::Uncertain(_) => "check the object before trying again",
+            WriteError::FieldConflict { .. } => {
+                "leave these fields to their owners, or take them from them by force"
+            }
             WriteError::Conflict { .. } | WriteError::Invalid { .. } | WriteError::Refused(_) => {
                 self.reason().hint()
             }
@@ -190,9 +216,22 @@ impl Cluster {
 
     /// Sends a write, and returns the object that the server answers.
     pub(crate) async fn send(&self, writing: Writing<'_>) -> Result<OwnedDocument, WriteError> {
-        let Writing { what, path, resource, method, content_type, body, manager, dry_run } = writing;
-        let all = if dry_run { "&dryRun=All" } else { "" };
-        let path = format!("{path}?fieldManager={manager}&fieldValidation=Strict{all}");
+        self.object_of(&self.deliver(writing).await?)
+    }
+
+    /// Reads the object that a successful answer must be.
+    pub(crate) fn object_of(&self, written: &Written<'_>) -> Result<OwnedDocument, WriteError> {
+        let Written { what, answer, resource, dry_run } = written;
+        let read = self
+            .read_object(what, &answer.body, |object| object_in(what, object, resource))
+            .and_then(|read| read.map_err(|problem| answer.unreadable(what, problem)));
+        let unread = if *dry_run { WriteError::Refused } else { WriteError::Uncertain };
+        read.map_err(|error| unread(if is_secret(resource) { unquoting(error) } else { error }))
+    }
+
+    /// Sends a write until the server has not deferred it, and returns the successful answer.
+    pub(crate) async fn deliver<'a>(&self, writing: Writing<'a>) -> Result<Written<'a>, WriteError> {
+        let Writing { what, path, resource, method, content_type, body, dry_run } = writing;
         let ask = Ask { what, path, accept: JSON };
         let body = Bytes::copy_from_slice(body);
         let mut attempt = 0;
@@ -209,43 +248,52 @@ impl Cluster {
                 Err(lost) => return Err(WriteError::Refused(lost.error)),
             };
             if answer.status.is_success() {
-                let unread = if dry_run { WriteError::Refused } else { WriteError::Uncertain };
-                return self
-                    .read_object(&ask.what, &answer.body, |object| written(&ask, object, resource))
-                    .and_then(|read| read.map_err(|problem| answer.unreadable(&ask.what, problem)))
-                    .map_err(unread);
+                return Ok(Written { what: ask.what, answer, resource, dry_run });
             }
             if answer.status == StatusCode::TOO_MANY_REQUESTS
                 && self.pause_before_retry(&answer, attempt).await
             {
                 continue;
             }
-            return Err(classified(refused(&ask, &answer).error, dry_run));
+            return Err(failure(&ask, &answer, resource, dry_run));
         }
     }
 }
 
 /// The parts of a writing request: method, path, body.
 pub(crate) struct Writing<'a> {
+    /// The operation, for errors.
+    pub(crate) what: String,
+    /// Path and query.
+    pub(crate) path: String,
+    pub(crate) resource: &'a ApiResource,
+    pub(crate) method: Method,
+    pub(crate) content_type: &'static str,
+    pub(crate) body: &'a [u8],
+    pub(crate) dry_run: bool,
+}
+
+/// The successful answer to a write.
+pub(crate) struct Written<'a> {
     what: String,
-    path: String,
+    pub(crate) answer: Answer,
     resource: &'a ApiResource,
-    method: Method,
-    content_type: &'static str,
-    body: &'a [u8],
-    /// The field manager.
-    manager: &'static str,
     dry_run: bool,
 }
 
 impl<'a> Writing<'a> {
     pub(crate) fn patch(request: &PatchRequest<'a>) -> Writing<'a> {
+        Writing::patch_by(request, FIELD_MANAGER)
+    }
+
+    /// Forms a patch by another field manager than [`FIELD_MANAGER`].
+    pub(crate) fn patch_by(request: &PatchRequest<'a>, manager: &str) -> Writing<'a> {
         let PatchRequest { resource, name, subresource, body, dry_run, .. } = *request;
         let namespace = request.namespace.filter(|_| resource.namespaced);
         let part = subresource.map_or(String::new(), |part| format!("/{part}"));
         Writing {
             what: told(format!("patch {}/{name}{part}", resource.full_name()), namespace, dry_run),
-            path: format!("{}/{}{part}", path_of(resource, namespace), utf8_percent_encode(name, ESCAPED)),
+            path: format!("{}{part}{}", path_to(resource, namespace, name), query(manager, "", dry_run)),
             resource,
             method: Method::PATCH,
             content_type: match request.patch_type {
@@ -253,14 +301,8 @@ impl<'a> Writing<'a> {
                 PatchType::Json => "application/json-patch+json",
             },
             body,
-            manager: FIELD_MANAGER,
             dry_run,
         }
-    }
-
-    /// Sets another field manager than [`FIELD_MANAGER`].
-    pub(crate) fn by(self, manager: &'static str) -> Writing<'a> {
-        Writing { manager, ..self }
     }
 
     pub(crate) fn create(request: &CreateRequest<'a>) -> Writing<'a> {
@@ -268,18 +310,17 @@ impl<'a> Writing<'a> {
         let namespace = request.namespace.filter(|_| resource.namespaced);
         Writing {
             what: told(format!("{CREATE}{}", resource.full_name()), namespace, dry_run),
-            path: path_of(resource, namespace),
+            path: format!("{}{}", path_of(resource, namespace), query(FIELD_MANAGER, "", dry_run)),
             resource,
             method: Method::POST,
             content_type: "application/json",
             body,
-            manager: FIELD_MANAGER,
             dry_run,
         }
     }
 
     /// Refuses to write a Secret.
-    fn refuse_secret(&self) -> Result<(), WriteError> {
+    pub(crate) fn refuse_secret(&self) -> Result<(), WriteError> {
         match is_secret(self.resource) {
             true => Err(WriteError::Secret { what: self.what.clone() }),
             false => Ok(()),
@@ -287,8 +328,19 @@ impl<'a> Writing<'a> {
     }
 }
 
+pub(crate) fn path_to(resource: &ApiResource, namespace: Option<&str>, name: &str) -> String {
+    format!("{}/{}", path_of(resource, namespace), utf8_percent_encode(name, ESCAPED))
+}
+
+/// Returns the query of a write by this field manager; `more` are further parameters.
+pub(crate) fn query(manager: &str, more: &str, dry_run: bool) -> String {
+    let all = if dry_run { "&dryRun=All" } else { "" };
+    let manager = utf8_percent_encode(manager, ESCAPED);
+    format!("?fieldManager={manager}&fieldValidation=Strict{more}{all}")
+}
+
 /// Returns the operation as errors tell it.
-fn told(mut what: String, namespace: Option<&str>, dry_run: bool) -> String {
+pub(crate) fn told(mut what: String, namespace: Option<&str>, dry_run: bool) -> String {
     if let Some(namespace) = namespace {
         what.push_str(&format!(" in namespace {namespace}"));
     }
@@ -299,14 +351,14 @@ fn told(mut what: String, namespace: Option<&str>, dry_run: bool) -> String {
 }
 
 /// Extracts the object from the response to a write, or returns the reason why there is none.
-fn written(ask: &Ask, answer: Value<'_>, resource: &ApiResource) -> Result<OwnedDocument, String> {
+fn object_in(what: &str, answer: Value<'_>, resource: &ApiResource) -> Result<OwnedDocument, String> {
     let api_version = resource.api_version();
     let owner = Owner { api_version: &api_version, kind: &resource.kind, secret: false };
     let object = owner.object(answer, Projection::Full)?;
     let kind = answer.get("kind");
     match kind.is_none_or(|kind| kind.is_str(&resource.kind)) {
         true => Ok(object),
-        false => Err(format!("the answer to {} is not the object", ask.what)),
+        false => Err(format!("the answer to {what} is not the object")),
     }
 }
 
@@ -314,6 +366,66 @@ fn written(ask: &Ask, answer: Value<'_>, resource: &ApiResource) -> Result<Owned
 /// status.
 fn is_denial(message: &str) -> bool {
     message.starts_with("admission webhook \"") && message.contains("\" denied the request")
+}
+
+/// Returns the error for an answer that is no success.
+fn failure(ask: &Ask, answer: &Answer, resource: &ApiResource, dry_run: bool) -> WriteError {
+    if answer.body.len() > MAX_OBJECT_BYTES {
+        // The status is known all the same.
+        let error = too_large(&ask.what, MAX_OBJECT_BYTES);
+        let is_server_error = answer.status.is_server_error();
+        return if is_server_error && !dry_run {
+            WriteError::Uncertain(error)
+        } else {
+            WriteError::Refused(error)
+        };
+    }
+    let error = match classified(refused(ask, answer).error, dry_run) {
+        WriteError::Conflict { what, message } => match FieldConflict::among(answer.causes()) {
+            conflicts if conflicts.is_empty() => WriteError::Conflict { what, message },
+            conflicts => return WriteError::FieldConflict { what, message, conflicts },
+        },
+        other => other,
+    };
+    if is_secret(resource) { masked(error) } else { error }
+}
+
+/// Removes the server's message from an error of a Secret where the server, or a webhook of it, may quote the values.
+fn masked(error: WriteError) -> WriteError {
+    match error {
+        WriteError::Invalid { what, .. } => {
+            WriteError::Invalid { what, message: format!("the Secret is invalid or was denied; {UNSHOWN}") }
+        }
+        WriteError::UnknownField { what, .. } => {
+            WriteError::UnknownField { what, message: format!("the Secret has an unknown field; {UNSHOWN}") }
+        }
+        // Rights are checked before the Secret is read.
+        WriteError::Forbidden { what, message } if !message.contains("\" is forbidden: User \"") => {
+            WriteError::Forbidden { what, message: format!("the server forbids it; {UNSHOWN}") }
+        }
+        WriteError::Uncertain(error) => WriteError::Uncertain(unquoting(error)),
+        WriteError::Refused(error) => WriteError::Refused(unquoting(error)),
+        // The others are the API server's own, which name objects, managers and fields.
+        error => error,
+    }
+}
+
+/// Removes the server's text from an error.
+fn unquoting(error: ReadError) -> ReadError {
+    match error {
+        ReadError::Refused { what, code, .. } => {
+            ReadError::Refused { what, code, message: format!("the server refused the Secret; {UNSHOWN}") }
+        }
+        ReadError::NotJson { what, code, content_type, .. } => {
+            ReadError::NotJson { what, code, content_type, start: "…".to_owned() }
+        }
+        ReadError::Unexpected { what, .. } => ReadError::Unexpected {
+            what,
+            problem: "the answer is not the Secret; it is not shown, because it may have its values"
+                .to_owned(),
+        },
+        error => error,
+    }
 }
 
 fn classified(error: ReadError, dry_run: bool) -> WriteError {
@@ -325,6 +437,11 @@ fn classified(error: ReadError, dry_run: bool) -> WriteError {
         404 => WriteError::NotFound { what, message },
         409 => WriteError::Conflict { what, message },
         422 => WriteError::Invalid { what, message },
+        // The applied object was compared with its schema before anything was written.
+        500 if message.starts_with(UNTYPED) => match message.contains("field not declared in schema") {
+            true => WriteError::UnknownField { what, message },
+            false => WriteError::Invalid { what, message },
+        },
         // Webhooks are called before anything is written.
         500 if message.contains("failed calling webhook") => {
             WriteError::Refused(ReadError::Refused { what, code, message })

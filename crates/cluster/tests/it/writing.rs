@@ -14,7 +14,7 @@ use taffrail_testkit::server::{Reply, Server};
 
 use crate::contexts::{LONG, current, reached};
 
-fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
+pub(crate) fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
     ApiResource {
         group: group.to_owned(),
         version: version.to_owned(),
@@ -24,7 +24,7 @@ fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource
     }
 }
 
-fn config_maps() -> ApiResource {
+pub(crate) fn config_maps() -> ApiResource {
     resource("", "v1", "ConfigMap", "configmaps")
 }
 

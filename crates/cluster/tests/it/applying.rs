@@ -1,0 +1,286 @@
+//! Tests of applies and deletions, against servers with scripted answers.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use taffrail_cluster::{
+    ApiResource, ApplyRequest, DeleteOutcome, DeletePropagation, DeleteRequest, FieldConflict, FieldOwner,
+    Reason, WriteError, chain,
+};
+use taffrail_testkit::server::{Reply, Server};
+
+use crate::contexts::{LONG, reached};
+use crate::writing::{config_maps, resource};
+
+fn wanted<'a>(resource: &'a ApiResource, body: &'a [u8]) -> ApplyRequest<'a> {
+    ApplyRequest {
+        resource,
+        namespace: Some("shop"),
+        name: "a",
+        subresource: None,
+        body,
+        manager: "taffrail-sync",
+        force: false,
+        dry_run: false,
+        allow_secret: false,
+    }
+}
+
+fn unwanted(resource: &ApiResource) -> DeleteRequest<'_> {
+    DeleteRequest {
+        resource,
+        namespace: Some("shop"),
+        name: "a",
+        uid: None,
+        resource_version: None,
+        propagation: None,
+        dry_run: false,
+        allow_secret: false,
+    }
+}
+
+fn secrets() -> ApiResource {
+    resource("", "v1", "Secret", "secrets")
+}
+
+const SAVED: &str = r#"{"metadata":{"name":"a","namespace":"shop","resourceVersion":"8"},"data":{"k":"v"}}"#;
+
+/// A value that no error of a Secret may show.
+const CANARY: &str = "Y2FuYXJ5LTk5";
+
+#[tokio::test]
+async fn apply_names_its_manager_and_asks_for_force_and_dry_run() {
+    let server = Server::start(|_| Reply::json(200, SAVED));
+    let cluster = reached(&server, LONG).await;
+    let (resource, body) = (config_maps(), br#"{"apiVersion":"v1","kind":"ConfigMap","data":{"k":"v"}}"#);
+    let object = cluster.apply(&wanted(&resource, body)).await.unwrap();
+    let object: Value = serde_json::from_slice(object.text()).unwrap();
+    assert_eq!((&object["kind"], &object["metadata"]["resourceVersion"]), (&json!("ConfigMap"), &json!("8")));
+    let forced = ApplyRequest {
+        name: "a/b",
+        subresource: Some("status"),
+        manager: "a sync&er",
+        force: true,
+        dry_run: true,
+        ..wanted(&resource, body)
+    };
+    cluster.apply(&forced).await.unwrap();
+
+    let seen = server.requests();
+    assert_eq!((seen[0].method.as_str(), &*seen[0].content_type), ("PATCH", "application/apply-patch+yaml"));
+    assert_eq!(seen[0].path, "/api/v1/namespaces/shop/configmaps/a");
+    assert_eq!(seen[0].query, "fieldManager=taffrail-sync&fieldValidation=Strict");
+    assert_eq!(seen[0].body, body);
+    assert_eq!(seen[1].path, "/api/v1/namespaces/shop/configmaps/a%2Fb/status");
+    let query = "fieldManager=a%20sync%26er&fieldValidation=Strict&force=true&dryRun=All";
+    assert_eq!(seen[1].query, query);
+}
+
+#[tokio::test]
+async fn conflicts_of_an_apply_name_fields_and_owners() {
+    let cause = |field: &str, message: &str| json!({"reason": "FieldManagerConflict", "field": field, "message": message});
+    let server = Server::start(move |_| {
+        let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Conflict", "code": 409,
+        "message": "Apply failed with 2 conflicts: conflicts with \"kubectl\" using v1:\n- .data.k",
+        "details": {"causes": [
+            cause(".data.k", "conflict with \"kubectl\" using v1"),
+            cause(".data.l", "conflict with \"argocd\""),
+            {"reason": "FieldValueInvalid", "field": ".data", "message": "no"},
+        ]}});
+        Reply::json(409, status.to_string())
+    });
+    let cluster = reached(&server, LONG).await;
+    let error = cluster.apply(&wanted(&config_maps(), b"{}")).await.unwrap_err();
+    assert_eq!(error.reason(), Reason::Conflict);
+    let WriteError::FieldConflict { what, message, conflicts } = error else { panic!("{error:?}") };
+    assert_eq!(what, "apply configmaps/a in namespace shop");
+    assert!(message.ends_with("using v1: - .data.k"), "{message}");
+    let conflict = |path: &str, message: &str, manager: &str, version: Option<&str>| FieldConflict {
+        path: path.to_owned(),
+        message: message.to_owned(),
+        owner: Some(FieldOwner {
+            manager: manager.to_owned(),
+            subresource: None,
+            updated_version: version.map(str::to_owned),
+        }),
+    };
+    let expected = [
+        conflict(".data.k", "conflict with \"kubectl\" using v1", "kubectl", Some("v1")),
+        conflict(".data.l", "conflict with \"argocd\"", "argocd", None),
+    ];
+    assert_eq!(conflicts, expected);
+}
+
+#[tokio::test]
+async fn other_conflicts_of_an_apply_are_those_of_versions() {
+    let server = Server::start(|_| Reply::status(409, "Conflict", "the object has been modified"));
+    let cluster = reached(&server, LONG).await;
+    let error = cluster.apply(&wanted(&config_maps(), b"{}")).await.unwrap_err();
+    assert!(matches!(error, WriteError::Conflict { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn applied_object_that_does_not_fit_its_schema_is_certainly_refused() {
+    let undeclared = "failed to create typed patch object (shop/a; /v1, Kind=ConfigMap): .dat: field not declared in schema";
+    let mistyped =
+        "failed to create typed patch object (shop/a; /v1, Kind=ConfigMap): .data: expected map, got &{[1]}";
+    for (message, is_unknown) in [(undeclared, true), (mistyped, false)] {
+        let server = Server::start(move |_| Reply::status(500, "", message));
+        let cluster = reached(&server, LONG).await;
+        let error = cluster.apply(&wanted(&config_maps(), b"{}")).await.unwrap_err();
+        assert_eq!(matches!(error, WriteError::UnknownField { .. }), is_unknown, "{error:?}");
+        assert_eq!(matches!(error, WriteError::Invalid { .. }), !is_unknown, "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn apply_or_deletion_without_an_answer_is_uncertain_and_sent_once() {
+    let server = Server::start(|_| Reply::cut(r#"{"metadata""#));
+    let cluster = reached(&server, LONG).await.with_timeout(Duration::from_secs(5));
+    let resource = config_maps();
+    let error = cluster.apply(&wanted(&resource, b"{}")).await.unwrap_err();
+    assert!(matches!(error, WriteError::Uncertain(_)), "{error:?}");
+    let error = cluster.delete(&unwanted(&resource)).await.unwrap_err();
+    assert!(matches!(error, WriteError::Uncertain(_)), "{error:?}");
+    let dry = ApplyRequest { dry_run: true, ..wanted(&resource, b"{}") };
+    let error = cluster.apply(&dry).await.unwrap_err();
+    assert!(matches!(error, WriteError::Refused(_)), "{error:?}");
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn deferred_applies_are_retried() {
+    let asked = AtomicUsize::new(0);
+    let server = Server::start(move |_| match asked.fetch_add(1, Ordering::Relaxed) {
+        0 => Reply::status(429, "TooManyRequests", "later").header("retry-after", "0"),
+        _ => Reply::json(201, SAVED),
+    });
+    let cluster = reached(&server, LONG).await;
+    cluster.apply(&wanted(&config_maps(), b"{}")).await.unwrap();
+    assert_eq!(server.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn deletion_sends_preconditions_policy_and_dry_run() {
+    let server =
+        Server::start(|_| Reply::json(200, r#"{"kind":"Status","apiVersion":"v1","status":"Success"}"#));
+    let cluster = reached(&server, LONG).await;
+    let resource = config_maps();
+    assert!(matches!(cluster.delete(&unwanted(&resource)).await.unwrap(), DeleteOutcome::Gone));
+    let exact = DeleteRequest {
+        uid: Some("1-2"),
+        resource_version: Some("7"),
+        propagation: Some(DeletePropagation::Orphan),
+        dry_run: true,
+        ..unwanted(&resource)
+    };
+    cluster.delete(&exact).await.unwrap();
+    let seen = server.requests();
+    assert_eq!((seen[0].method.as_str(), &*seen[0].path), ("DELETE", "/api/v1/namespaces/shop/configmaps/a"));
+    let sent: Vec<Value> = seen.iter().map(|it| serde_json::from_slice(&it.body).unwrap()).collect();
+    assert_eq!(sent[0], json!({"apiVersion": "v1", "kind": "DeleteOptions"}));
+    let expected = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Orphan", "dryRun": ["All"],
+        "preconditions": {"uid": "1-2", "resourceVersion": "7"}});
+    assert_eq!(sent[1], expected);
+}
+
+#[tokio::test]
+async fn deletion_tells_whether_the_object_is_gone() {
+    let marked = json!({"metadata": {"name": "a", "deletionTimestamp": "2026-03-01T12:00:00Z", "finalizers": ["x/y"]}});
+    let gone = json!({"metadata": {"name": "a"}, "status": {"phase": "Active"}});
+    for (answer, is_gone) in [(marked, false), (gone, true)] {
+        let server = Server::start(move |_| Reply::json(200, answer.to_string()));
+        let cluster = reached(&server, LONG).await;
+        let outcome = cluster.delete(&unwanted(&config_maps())).await.unwrap();
+        assert_eq!(matches!(outcome, DeleteOutcome::Gone), is_gone, "{outcome:?}");
+    }
+    let server = Server::start(|_| Reply::status(403, "Forbidden", "may not"));
+    let cluster = reached(&server, LONG).await;
+    let error = cluster.delete(&unwanted(&config_maps())).await.unwrap_err();
+    assert!(error.hint().contains("`delete`"), "{}", error.hint());
+    let server = Server::start(|_| Reply::json(200, r#"{"kind":"Status","status":"Failure"}"#));
+    let cluster = reached(&server, LONG).await;
+    let error = cluster.delete(&unwanted(&config_maps())).await.unwrap_err();
+    assert!(matches!(error, WriteError::Uncertain(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn secrets_are_applied_and_deleted_only_if_the_request_allows_it() {
+    let server = Server::start(|_| Reply::json(200, SAVED));
+    let cluster = reached(&server, LONG).await;
+    let resource = secrets();
+    let error = cluster.apply(&wanted(&resource, b"{}")).await.unwrap_err();
+    assert!(matches!(error, WriteError::Secret { .. }), "{error:?}");
+    let error = cluster.delete(&unwanted(&resource)).await.unwrap_err();
+    assert!(matches!(error, WriteError::Secret { .. }), "{error:?}");
+    assert!(server.requests().is_empty());
+
+    let body = format!(r#"{{"data":{{"k":"{CANARY}"}}}}"#);
+    let allowed = ApplyRequest { allow_secret: true, ..wanted(&resource, body.as_bytes()) };
+    cluster.apply(&allowed).await.unwrap();
+    cluster.delete(&DeleteRequest { allow_secret: true, ..unwanted(&resource) }).await.unwrap();
+    assert_eq!(server.requests().len(), 2);
+    let bytes = format!("{:?}", body.as_bytes());
+    let shown = format!("{allowed:?}");
+    assert!(!shown.contains(CANARY) && !shown.contains(bytes.trim_matches(['[', ']'])), "{shown}");
+}
+
+#[tokio::test]
+async fn errors_of_a_secret_quote_no_value() {
+    let quoting = [
+        (422, "Invalid", format!("Secret \"a\" is invalid: data[k]: Invalid value: \"{CANARY}\": no")),
+        (400, "BadRequest", format!("admission webhook \"w\" denied the request: {CANARY} is weak")),
+        (400, "BadRequest", format!("unknown field \"{CANARY}\"")),
+        (400, "BadRequest", format!("cannot read {CANARY}")),
+        (403, "Forbidden", format!("secrets \"a\" is forbidden: policy 'p' denied request: {CANARY}")),
+        (500, "", format!("failed to create typed patch object (shop/a): .data.k: got {CANARY}")),
+        (500, "InternalError", format!("failed calling webhook \"w\": {CANARY}")),
+        (503, "ServiceUnavailable", CANARY.to_owned()),
+    ];
+    let replies = quoting.into_iter().map(|(code, reason, message)| {
+        (code, Reply::status(code, reason, &message), Reply::status(code, reason, &message))
+    });
+    let plain =
+        |code, text: String| Reply::Whole(code, vec![("content-type", "text/html".to_owned())], text.into());
+    let broken = [
+        (200, plain(200, format!("data: {CANARY}")), plain(200, format!("data: {CANARY}"))),
+        (418, plain(418, format!("data: {CANARY}")), plain(418, format!("data: {CANARY}"))),
+        (
+            200,
+            Reply::json(200, format!("{{\"{CANARY}\" 1}}")),
+            Reply::json(200, format!("{{\"{CANARY}\" 1}}")),
+        ),
+        (
+            200,
+            Reply::json(200, format!("{{\"kind\":\"{CANARY}\"}}")),
+            Reply::json(200, format!("{{\"kind\":\"{CANARY}\"}}")),
+        ),
+    ];
+    let resource = secrets();
+    for (code, first, second) in replies.chain(broken) {
+        let answers = std::sync::Mutex::new(vec![second, first]);
+        let server = Server::start(move |_| answers.lock().unwrap().pop().unwrap_or(Reply::Silence));
+        let cluster = reached(&server, LONG).await;
+        let allowed = ApplyRequest { allow_secret: true, ..wanted(&resource, b"{}") };
+        let error = cluster.apply(&allowed).await.unwrap_err();
+        assert!(
+            !chain(&error).contains(CANARY) && !format!("{error:?}").contains(CANARY),
+            "{code}: {error:?}"
+        );
+        assert!(chain(&error).contains("secrets/a in namespace shop"), "{code}: {}", chain(&error));
+        let error =
+            cluster.delete(&DeleteRequest { allow_secret: true, ..unwanted(&resource) }).await.unwrap_err();
+        assert!(
+            !chain(&error).contains(CANARY) && !format!("{error:?}").contains(CANARY),
+            "{code}: {error:?}"
+        );
+    }
+    // What has no value stays: rights are checked before the Secret is read.
+    let message = "secrets \"a\" is forbidden: User \"ann\" cannot patch resource \"secrets\"";
+    let server = Server::start(move |_| Reply::status(403, "Forbidden", message));
+    let cluster = reached(&server, LONG).await;
+    let allowed = ApplyRequest { allow_secret: true, ..wanted(&resource, b"{}") };
+    let error = cluster.apply(&allowed).await.unwrap_err();
+    assert!(error.to_string().contains("cannot patch"), "{error}");
+}
