@@ -13,6 +13,7 @@ pub mod causes;
 mod chain;
 pub mod checks;
 mod clusters;
+pub mod conditions;
 mod detail;
 pub mod diff;
 mod events;

@@ -9,6 +9,7 @@ pub mod agents;
 mod ask;
 mod checks;
 mod clock;
+pub mod conditions;
 mod fleet;
 pub mod http;
 mod index;

@@ -16,10 +16,12 @@
 //!   format of both.
 //! * `reporter` sends a hub [`Report`](taffrail_api::report::Report)s of the watched clusters, and writes the statuses that
 //!   an agent may write.
+//! * `conditions` writes the status of a cluster into an object that stands for it.
 //! * `found` finds clusters that Secrets of the watched ones name, and adds them to those that are watched.
 //! * [`logs`] reads and follows the logs of containers.
 //! * `sameness` finds out which contexts are one cluster; `timing` divides the time of a read among clusters.
 
+mod conditions;
 mod connector;
 mod dump;
 mod ending;
@@ -46,6 +48,7 @@ mod rules;
 mod sameness;
 mod timing;
 
+pub use conditions::{CONDITIONS_FIELD_MANAGER, write_conditions};
 pub use connector::{ClusterConnector, for_each_cluster};
 pub use dump::{DumpRequest, read_dumps};
 pub use error::{Failure, ObserveError};

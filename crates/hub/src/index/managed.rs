@@ -7,6 +7,7 @@ use taffrail_api::report::ManagedCluster;
 use taffrail_api::{ClusterRow, ManagedAs};
 use taffrail_apps::text::moment;
 use taffrail_apps::{ClusterId, HostedCluster, HostingShares, secret_cluster, server_address};
+use taffrail_object::ObjectKey;
 use taffrail_status::{ClusterNames, NamedCluster, Status};
 
 use super::pair::Place;
@@ -26,6 +27,8 @@ pub struct ManagedClusters {
 struct Managed {
     objects: Vec<ManagedAs>,
     left_out: usize,
+    /// The indexes of those objects that are proved and whose management cluster the hub reads itself.
+    own: Vec<usize>,
 }
 
 impl ManagedClusters {
@@ -46,14 +49,26 @@ impl ManagedClusters {
         let mut all = ManagedClusters::default();
         for HostedCluster { cluster: place, objects, left_out } in shares.finish() {
             let Some(cluster) = view.fleet().cluster(place) else { continue };
-            let objects = objects.into_iter();
-            let objects =
-                objects.filter_map(|(is_proved, home, managed)| told(view, home, managed, is_proved));
-            all.by_place.insert(place, Managed { objects: objects.collect(), left_out });
+            let mut found = Managed { left_out, ..Managed::default() };
+            for (is_proved, home, managed) in objects {
+                let Some((object, is_own)) = told(view, home, managed, is_proved) else { continue };
+                found.own.extend((is_proved && is_own).then_some(found.objects.len()));
+                found.objects.push(object);
+            }
+            all.by_place.insert(place, found);
             // Of two clusters of one name the first one has it.
             all.places.entry(view.name(cluster).to_owned()).or_insert(place);
         }
         all
+    }
+
+    /// Iterates over the objects that prove for which cluster they stand, in management clusters that the hub reads itself:
+    /// the place of the cluster, the name of the management cluster, and the object.
+    pub(crate) fn proved_by_own_homes(&self) -> impl Iterator<Item = (Place, &str, &ObjectKey)> {
+        self.by_place.iter().flat_map(|(place, managed)| {
+            let own = managed.own.iter().filter_map(|index| managed.objects.get(*index));
+            own.map(|it| (*place, &*it.cluster, &it.object))
+        })
     }
 
     /// Puts the objects that stand for the cluster at `place` into its row.
@@ -74,8 +89,14 @@ impl ManagedClusters {
     }
 }
 
-/// Makes what the row of a cluster shows of an object that stands for it; `None` if its management cluster is gone.
-fn told(view: &FleetView, home: Place, managed: &ManagedCluster, is_proved: bool) -> Option<ManagedAs> {
+/// Makes what the row of a cluster shows of an object that stands for it, and true if the hub reads the management cluster
+/// itself; `None` if that is gone.
+fn told(
+    view: &FleetView,
+    home: Place,
+    managed: &ManagedCluster,
+    is_proved: bool,
+) -> Option<(ManagedAs, bool)> {
     let source = view.named_speaker(view.fleet().cluster(home)?)?;
     let freshness = view.freshness(source);
     let (status, message) = match (freshness.is_live(), freshness.observed_at) {
@@ -85,13 +106,14 @@ fn told(view: &FleetView, home: Place, managed: &ManagedCluster, is_proved: bool
         }
         (false, None) => (Status::Unknown, "the management cluster has not been observed yet".to_owned()),
     };
-    Some(ManagedAs {
+    let managed_as = ManagedAs {
         object: managed.object.clone(),
         cluster: source.told.facts.name.clone(),
         status,
         message,
         unproven: !is_proved,
-    })
+    };
+    Some((managed_as, &*source.told.name == OBSERVER))
 }
 
 /// Returns the sources by which the hub reads a cluster itself.
@@ -153,12 +175,10 @@ impl<'v> KnownServers<'v> {
 
 #[cfg(test)]
 mod tests {
-    use taffrail_api::report::ClusterReport;
-    use taffrail_object::ObjectKey;
-
     use super::super::samples::SampleFleet;
     use super::*;
     use crate::agents::AGENT;
+    use taffrail_api::report::ClusterReport;
 
     fn managed(namespace: &str, name: &str, observed: &[&str], claimed: &[&str]) -> ManagedCluster {
         let addresses = |list: &[&str]| ClusterNames {

@@ -59,6 +59,7 @@ use published::{CalledClusters, ClusterPairs, PublishedSource, UnheardClusters};
 use recent::RecentChanges;
 pub(crate) use recent::{UNRECORDED, past_freshness};
 use shared_list::SharedList;
+pub(crate) use view::AppCounts;
 pub use view::{FleetView, ReportedCluster};
 
 use crate::clock::{HubClock, HubTime};

@@ -108,6 +108,18 @@ fn earlier(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     [one, other].into_iter().flatten().min()
 }
 
+/// The apps whose objects a cluster holds, counted by what they are now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AppCounts {
+    /// The worst effective status of those with a problem that is more than a notice; Current if none has one.
+    pub(crate) worst: Status,
+    pub(crate) apps: usize,
+    /// The number of those with a problem that is more than a notice.
+    pub(crate) pressing: usize,
+    /// True if further apps may exist that could not be read.
+    pub(crate) is_unread: bool,
+}
+
 /// A cluster, and the apps whose objects it holds, as reports tell of them.
 #[derive(Debug, Clone)]
 pub struct ReportedCluster {
@@ -605,27 +617,33 @@ impl FleetView {
     /// Returns the present status of the cluster at a place, and the number of its apps with a problem that is more
     /// than a notice, as its row shows them; `None` if it has no row.
     pub(crate) fn cluster_status(&self, place: Place) -> Option<(Status, usize)> {
+        let (freshness, counts) = self.cluster_counts(place)?;
+        let status = match freshness.is_live() {
+            true if counts.is_unread => counts.worst.min(Status::Unknown),
+            true => counts.worst,
+            false => Status::Unknown,
+        };
+        Some((status, counts.pressing))
+    }
+
+    /// Returns the freshness of the cluster at a place, and the counts of its apps; `None` if it has no row.
+    pub(crate) fn cluster_counts(&self, place: Place) -> Option<(Freshness, AppCounts)> {
         let cluster = self.fleet.cluster(place)?;
         let source = self.named_speaker(cluster)?;
-        let mut pressing = 0;
-        let mut worst = Status::Current;
+        let mut counts = AppCounts { worst: Status::Current, apps: 0, pressing: 0, is_unread: false };
         let own = cluster.pairs.classes.iter().filter(|it| it.pairs > 0 && !it.class.is_stray);
         for CountedClass { class, pairs } in own {
+            counts.apps += pairs;
             let now = self.now(place, class);
             if now.is_pressing() {
-                pressing += pairs;
-                worst = worst.min(now.effective);
+                counts.pressing += pairs;
+                counts.worst = counts.worst.min(now.effective);
             }
         }
         let facts = &source.told.facts;
-        let is_unseen = facts.is_empty_dump && worst == Status::Current;
-        let status = match self.freshness(source).is_live() {
-            true if is_unseen => Status::Unknown,
-            true if facts.blind.is_some() => worst.min(Status::Unknown),
-            true => worst,
-            false => Status::Unknown,
-        };
-        Some((status, pressing))
+        let is_unseen = facts.is_empty_dump && counts.worst == Status::Current;
+        counts.is_unread = facts.blind.is_some() || is_unseen;
+        Some((self.freshness(source), counts))
     }
 
     /// Counts the pairs of an app and a target cluster by the effective status at the moment of this view: one whose

@@ -2,6 +2,7 @@
 
 mod agents;
 mod asker;
+mod conditions;
 mod data;
 mod metrics;
 mod process;
@@ -38,8 +39,8 @@ use crate::commands::wait::ClusterArguments;
 use crate::output::answer::Console;
 use crate::output::printable;
 use crate::runtime::block_on;
-use crate::say;
 use crate::source::members;
+use crate::{phrase, say};
 
 /// Time after which a followed cluster that has not answered yet counts as unreachable.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
@@ -131,6 +132,12 @@ struct ServeArguments {
     /// Keep history for this long, such as 30d or 48h, but at least 1d; older history is deleted by whole days (UTC)
     #[arg(long, value_name = "TIME", value_parser = retain, default_value = "30d")]
     retain: Duration,
+
+    /// Write into the objects that stand for clusters in management clusters if the cluster answers and if its apps are
+    /// ready: the conditions taffrail.dev/Live and taffrail.dev/AppsReady, when they turn. It takes the rights to get these
+    /// objects and to patch their status
+    #[arg(long)]
+    write_cluster_conditions: bool,
 
     /// Take each observation for one of this moment, however old it is: then `cargo xtask bench faults` must find
     /// clusters that are wrongly shown as well
@@ -301,7 +308,11 @@ async fn follow_and_serve(
     let (metrics, events) = MetricsServers::new(metrics);
     let light = arguments.origins.light();
     let reading = Reading { members, tools, light, metrics };
-    let hub = HubProcess::start(reading, source, !arguments.zero_ages, answering, keeping).await?;
+    let mut hub = HubProcess::start(reading, source, !arguments.zero_ages, answering, keeping).await?;
+    if arguments.write_cluster_conditions {
+        let console = console.clone();
+        hub.write_conditions(move |reason| console.tell(phrase!("{}\n", printable(reason))));
+    }
     let host = match arguments.host.first().filter(|_| token.is_none()) {
         // The last one of a name has the port at which the hub listens.
         Some(first) => hosts(std::slice::from_ref(first), port).pop().unwrap_or_default(),

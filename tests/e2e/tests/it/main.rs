@@ -17,6 +17,7 @@ mod agents;
 mod apps;
 mod broken;
 mod clusters;
+mod conditions;
 mod harness;
 mod helm;
 mod noisy;

@@ -16,6 +16,7 @@ use taffrail_api::agent_protocol::EnrolmentToken;
 use taffrail_apps::{ClusterId, ClusterSecretTool, ReadQuery};
 use taffrail_cluster::BootClock;
 use taffrail_hub::agents::Agents;
+use taffrail_hub::conditions::keep_conditions;
 use taffrail_hub::http::{Access, Door, HubApi, Limits, Tls, serve};
 #[cfg(feature = "demo")]
 use taffrail_hub::store::sqlite::Opened;
@@ -27,12 +28,13 @@ use taffrail_metrics::MetricsConfig;
 use taffrail_observe::{FleetMembers, FleetWatcher, FoundClusters, LightReach, Reporter, WatchRequest};
 use taffrail_status::assess::Budgets;
 use tokio::net::TcpListener;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
 use super::super::zero_ages::without_ages;
 use super::asker::Asker;
 use super::cannot_start;
+use super::conditions::ConditionsWriter;
 #[cfg(feature = "demo")]
 use super::data;
 use super::metrics::MetricsServers;
@@ -113,6 +115,9 @@ pub(super) struct Reading {
 pub(super) struct HubProcess {
     sockets: Vec<(Socket, Option<Arc<Tls>>)>,
     api: Arc<HubApi>,
+    index: Arc<FleetIndex>,
+    /// The clusters that it follows now.
+    members: watch::Receiver<FleetMembers>,
     /// The store in which it keeps rows and history; `None` if it keeps nothing.
     store: Option<Arc<SqliteStore>>,
     /// The parts of the hub, which end only with the process or by an error; each returns what stopped.
@@ -200,6 +205,7 @@ impl HubProcess {
             .knowing(earlier);
         let reporter = if tools.is_empty() { reporter } else { reporter.finding(found) };
         index.expect(expected);
+        let members = followed.clone();
         let messages = match has_ages {
             true => messages,
             false => {
@@ -233,8 +239,9 @@ impl HubProcess {
             });
             store
         });
+        let receiving = Arc::clone(&index);
         parts.spawn(async move {
-            index.receive(OBSERVER, Tells::ALL, messages, replies).await;
+            receiving.receive(OBSERVER, Tells::ALL, messages, replies).await;
             "the hub stopped receiving reports"
         });
         parts.spawn(async move {
@@ -258,7 +265,17 @@ impl HubProcess {
             None => vec![(socket, tls)],
             Some(agents) => vec![(socket, None), (agents, tls)],
         };
-        Ok(HubProcess { sockets, api, store, parts })
+        Ok(HubProcess { sockets, api, index, members, store, parts })
+    }
+
+    /// Writes the status of each cluster into the objects that stand for it, as long as the hub runs; `tell` gets each
+    /// reason for which an object has none.
+    pub(super) fn write_conditions(&mut self, tell: impl Fn(&str) + Send + 'static) {
+        let (index, writer) = (Arc::clone(&self.index), ConditionsWriter::new(self.members.clone()));
+        self.parts.spawn(async move {
+            keep_conditions(index, &writer, tell).await;
+            "the hub stopped writing conditions"
+        });
     }
 
     /// Answers until a part of the hub stops.
@@ -269,7 +286,7 @@ impl HubProcess {
     /// Answers until `end` completes or a part of the hub stops. Then ends all connections and all parts, and closes the
     /// store.
     async fn serve_until(self, end: impl Future<Output = ()>) -> Result<(), CommandError> {
-        let HubProcess { sockets, api, store, mut parts } = self;
+        let HubProcess { sockets, api, store, mut parts, .. } = self;
         let addresses: Vec<String> = sockets.iter().map(|(socket, _)| socket.address.to_string()).collect();
         let doors = sockets.into_iter().map(|(Socket { listener, .. }, tls)| Door { listener, tls });
         let ended = tokio::select! {
