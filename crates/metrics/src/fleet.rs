@@ -33,6 +33,9 @@ const INTERVALS: f64 = 3.0;
 /// one, and the scrapes of two replicas like shorter ones.
 const OBSERVED: usize = 5;
 
+/// The number of read intervals between two reads beyond which the scrapes between them were not observed.
+const UNOBSERVED: u32 = 4;
+
 /// The time for which a fact is kept that its target, which is up, no longer tells.
 const KEPT: Duration = Duration::from_secs(3_600);
 
@@ -48,6 +51,10 @@ const MAX_TARGETS: usize = 100_000;
 /// The clusters that one server tells of, and what is known of them.
 #[derive(Debug, Default)]
 pub(crate) struct MetricsFleet {
+    /// The interval at which the server is read.
+    every: Duration,
+    /// The moment of the last read, if it was answered with what the server had then.
+    read: Option<Duration>,
     pub(super) clusters: BTreeMap<Box<str>, MetricsCluster>,
     apps: usize,
     targets: HashMap<Target, ScrapedTarget>,
@@ -117,11 +124,24 @@ pub(crate) struct ServerRead {
 }
 
 impl MetricsFleet {
+    /// Makes the fleet of a server that is read at this interval.
+    pub(crate) fn new(every: Duration) -> MetricsFleet {
+        MetricsFleet { every, ..MetricsFleet::default() }
+    }
+
+    /// Notes that a read failed: the server may have scraped its targets any number of times until the next one.
+    pub(crate) fn miss(&mut self) {
+        self.read = None;
+    }
+
     /// Takes the result of a read.
     pub(crate) fn take(&mut self, read: ServerRead) {
         let ServerRead { time, asked, up, facts, clusters, whole, partial, refused } = read;
         self.refused = refused;
         self.clock.set(time, asked);
+        let observed = |before: Duration| asked.saturating_sub(before) <= self.every * UNOBSERVED;
+        let is_observed = self.read.is_some_and(observed);
+        self.read = (up.is_some() && self.clock.lag().is_zero()).then_some(asked);
         // A target of which the server does not tell whether it is up shows its scrapes by its samples.
         let mut scraped: HashMap<&Target, f64> = HashMap::new();
         for fact in facts.values().flat_map(BTreeMap::values) {
@@ -134,7 +154,7 @@ impl MetricsFleet {
             Some(_) => scraped.into_iter().map(|(target, at)| (target.clone(), at, true)).collect(),
             None => Vec::new(),
         };
-        self.take_targets(up.map(|up| up.into_iter().chain(silent).collect()));
+        self.take_targets(up.map(|up| up.into_iter().chain(silent).collect()), is_observed);
         for (scope, reason) in partial {
             self.partial.insert(scope, reason);
         }
@@ -183,7 +203,9 @@ impl MetricsFleet {
         self.clusters.get_mut(name)
     }
 
-    fn take_targets(&mut self, up: Option<Vec<(Target, f64, bool)>>) {
+    /// Takes the last scrape of each target. The time since the one before it is an interval only if `is_observed`: else
+    /// there may have been others between them, and a fact would be live for the time of an outage.
+    fn take_targets(&mut self, up: Option<Vec<(Target, f64, bool)>>, is_observed: bool) {
         let Some(up) = up else { return };
         self.targets.values_mut().for_each(|target| target.missed = target.missed.saturating_add(1));
         for (target, at, is_up) in up {
@@ -192,7 +214,7 @@ impl MetricsFleet {
                 continue;
             }
             let held = self.targets.entry(target).or_default();
-            if held.last > 0.0 && at > held.last {
+            if is_observed && held.last > 0.0 && at > held.last {
                 held.intervals.push_back(at - held.last);
                 if held.intervals.len() > OBSERVED {
                     held.intervals.pop_front();

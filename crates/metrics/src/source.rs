@@ -156,7 +156,7 @@ impl MetricsReports {
     pub fn new(config: &ServerConfig, known: Arc<dyn KnownClusters>) -> MetricsReports {
         MetricsReports {
             server: ServerFacts { name: config.name.clone(), ..ServerFacts::default() },
-            fleet: MetricsFleet::default(),
+            fleet: MetricsFleet::new(config.interval),
             streams: ReportStreams::default(),
             known,
             change: None,
@@ -172,7 +172,10 @@ impl MetricsReports {
         let MetricsRead { read, failures } = read;
         let is_read = read.is_some();
         let before: HashSet<String> = self.server.failures.drain(..).map(|failure| failure.scope).collect();
-        read.into_iter().for_each(|read| self.fleet.take(read));
+        match read {
+            Some(read) => self.fleet.take(read),
+            None => self.fleet.miss(),
+        }
         let mut events = Vec::new();
         let mut fail = |failure: ScopeFailure| {
             if !before.contains(&failure.scope) {

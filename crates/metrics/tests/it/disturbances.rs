@@ -70,6 +70,27 @@ async fn slow_scrapes_have_a_window_of_three_intervals() {
 }
 
 #[tokio::test]
+async fn outages_of_the_server_do_not_lengthen_the_window() {
+    let mut stage = green().await;
+    let down = || (String::new(), 503, "no healthy upstream".to_owned());
+    for _ in 0..6 {
+        // The server goes on scraping, and the hub sees the last scrape alone.
+        stage.prometheus.state().answers.push(down());
+        wait(&mut stage, 7).await;
+        stage.prometheus.state().answers.clear();
+        stage.scrapes(GREEN, 2).await;
+    }
+    // So does a hub that slept.
+    for _ in 0..6 {
+        stage.pass(120);
+        stage.scrape(GREEN).await;
+    }
+    assert_eq!(stage.windows, [MetricsEvent::Window { window: Duration::from_secs(45) }]);
+    wait(&mut stage, 4).await;
+    assert_eq!(stage.state(), "stale Unknown");
+}
+
+#[tokio::test]
 async fn row_between_scrapes_and_reads_that_are_far_from_each_other_stays_live() {
     let mut stage = Stage::new().await;
     stage.scrapes(GREEN, 3).await;
