@@ -2,7 +2,7 @@
 //!
 //! [`Kubeconfig`] lists the clusters, [`Cluster::connect`] opens the one connection to a cluster, [`Cluster::discover`]
 //! lists its kinds, and [`Cluster::list`] and [`Cluster::get`] read objects as JSON text, unchanged except that each
-//! gets its `apiVersion` and `kind`. [`Cluster::log`] reads the log of a container. [`Cluster::patch`] changes one
+//! gets its `apiVersion` and `kind`. [`Cluster::open_api`] reads the schemas of kinds. [`Cluster::log`] reads the log of a container. [`Cluster::patch`] changes one
 //! object, [`Cluster::apply`] applies one and [`Cluster::delete`] deletes one, and [`Cluster::write_group_status`] writes
 //! the one status that an agent may write. Every call ends by a
 //! [`Deadline`], every failure has a [`Reason`], and every request is counted ([`Cluster::requests`]) and traced.
@@ -30,6 +30,7 @@ mod identity;
 mod kubeconfig;
 mod log;
 mod memory;
+mod open_api;
 mod own_secret;
 mod proxy;
 mod read;
@@ -57,6 +58,7 @@ pub use group_status::{AGENT_FIELD_MANAGER, GroupStatusWrite, resource_groups};
 pub use kubeconfig::{Context, Kubeconfig, KubeconfigError};
 pub use log::{LogRequest, LogStream};
 pub use memory::{Held, Memory};
+pub use open_api::{OpenApiCache, OpenApiDocument, OpenApiIndex, OpenApiReadError};
 pub use own_secret::{OwnSecret, OwnSecretRead};
 pub use proxy::{EnvironmentProxies, tunnel};
 pub use read::{ListPage, ListRequest, Listing, MalformedItem, copy_members};

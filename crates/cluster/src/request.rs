@@ -162,6 +162,8 @@ pub(crate) struct ReadFailure {
     pub(crate) error: ReadError,
     /// True if the server tells that the object does not exist, though its kind does.
     pub(crate) no_such_object: bool,
+    /// True if the server leads to another address (HTTP 3xx).
+    pub(crate) is_redirect: bool,
 }
 
 /// The failure of a request that got no usable response.
@@ -184,7 +186,7 @@ impl LostRequest {
 
 impl From<ReadError> for ReadFailure {
     fn from(error: ReadError) -> ReadFailure {
-        ReadFailure { error, no_such_object: false }
+        ReadFailure { error, no_such_object: false, is_redirect: false }
     }
 }
 
@@ -360,7 +362,7 @@ pub(crate) fn refused(ask: &Ask, answer: &Answer) -> ReadFailure {
         } else {
             not_json(what, answer.status, &answer.headers, &answer.body)
         };
-        return error.into();
+        return ReadFailure { is_redirect: answer.status.is_redirection(), ..ReadFailure::from(error) };
     };
     let message = status.message.filter(|message| !message.is_empty()).or(status.reason);
     let message = message.unwrap_or_else(|| answer.status.to_string());
@@ -368,6 +370,7 @@ pub(crate) fn refused(ask: &Ask, answer: &Answer) -> ReadFailure {
     ReadFailure {
         error: ReadError::Refused { what, code, message: one_line(&message, 400) },
         no_such_object: code == 404 && named,
+        is_redirect: false,
     }
 }
 

@@ -14,5 +14,6 @@ mod kubeconfigs;
 mod logging;
 mod reading;
 mod request_timeout;
+mod schemas;
 mod watching;
 mod writing;

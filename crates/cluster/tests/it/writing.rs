@@ -194,7 +194,7 @@ fn definition() -> Value {
     with_status_subresource(objects::definition("example.com", "v1", "Widget", schema))
 }
 
-async fn connect(cluster: &taffrail_sim::Cluster, kubeconfig: &str) -> Cluster {
+pub(crate) async fn connect(cluster: &taffrail_sim::Cluster, kubeconfig: &str) -> Cluster {
     let context = current(kubeconfig);
     assert_eq!(context.name(), cluster.name());
     Cluster::connect(&context, Deadline::after(LONG)).await.unwrap()
