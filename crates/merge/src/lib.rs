@@ -10,6 +10,7 @@
 //!
 //! [KEP-555]: https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/555-server-side-apply
 
+mod built_in;
 mod compare;
 mod fields_v1;
 mod item;
@@ -26,6 +27,7 @@ mod update;
 mod validate;
 mod values;
 
+pub use built_in::{built_in, built_in_document};
 pub use compare::Comparison;
 pub use fields_v1::FieldsError;
 pub use managed::{ManagedEntry, ManagersError};

@@ -48,8 +48,7 @@ impl OpenApi {
     pub fn read(document: &Value) -> Result<OpenApi, OpenApiError> {
         let models =
             document.pointer("/components/schemas").and_then(Value::as_object).ok_or(OpenApiError)?;
-        let mut read =
-            OpenApi { schema: Schema::deduced(), kinds: HashMap::new(), problems: BTreeMap::new() };
+        let mut read = OpenApi::empty();
         let untyped = Atom { scalar: Some(Scalar::Untyped), ..Atom::default() };
         for (name, model) in models {
             let atom = match &**name {
@@ -76,6 +75,11 @@ impl OpenApi {
             read.schema.types.insert(name.clone(), atom);
         }
         Ok(read)
+    }
+
+    /// Returns the types of no document: only those of objects of which nothing is known.
+    pub(crate) fn empty() -> OpenApi {
+        OpenApi { schema: Schema::deduced(), kinds: HashMap::new(), problems: BTreeMap::new() }
     }
 
     /// Returns the type of a kind; `None` if the document does not have it.

@@ -3,4 +3,5 @@
 #![expect(clippy::disallowed_methods, reason = "the crate is pure, its tests run a peer")]
 
 mod beside_go;
+mod built_in;
 mod random;
