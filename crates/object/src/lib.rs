@@ -23,9 +23,10 @@
 //!   plural and short names come from `kinds.tsv`, which is kube-apiserver's discovery; the simulation uses it as well.
 //! * [`LabelSelector`] is parsed from text or read from an object, matched against labels, and printed.
 //! * [`Predicate`] is an expression about objects in a language such as CEL.
-//! * [`JsonPath`] finds fields as kubectl does, and [`duration`] parses spans of time as Go does.
+//! * [`JsonPath`] finds fields as kubectl does, [`Glob`] matches names as Argo CD does, and [`duration`] parses spans of time as Go does.
 
 pub mod duration;
+mod glob;
 pub mod json;
 mod jsonpath;
 mod key;
@@ -40,6 +41,7 @@ pub mod selector;
 mod words;
 pub mod yaml;
 
+pub use glob::Glob;
 pub use jsonpath::{JsonPath, JsonPathError};
 pub use key::{AsObjectKey, GroupKind, InvalidObjectKey, ObjectKey, ObjectKeyRef, Projection};
 pub use object::{ItemKind, LAST_APPLIED, LEADER, Object, ObjectError};

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use taffrail_object::yaml;
+use taffrail_object::{Glob, yaml};
 
 use super::error::{LuaError, LuaProblem};
-use super::glob::Glob;
 use super::machine::Code;
 
 /// A compiled script, or the reason it cannot be parsed.

@@ -8,7 +8,6 @@
 
 mod actions;
 mod error;
-mod glob;
 mod health;
 mod layout;
 mod libraries;

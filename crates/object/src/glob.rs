@@ -1,4 +1,4 @@
-//! Glob patterns, which name groups and kinds in Argo CD's customizations.
+//! Glob patterns, which name groups and kinds in Argo CD's settings.
 
 /// The maximum number of alternatives that the braces of a pattern expand to; further ones are ignored.
 const MAX_ALTERNATIVES: usize = 64;
@@ -6,7 +6,7 @@ const MAX_ALTERNATIVES: usize = 64;
 /// A glob pattern: `*` stands for any text, `?` for any character, `[a-z]` for one of several characters, and `{a,b}`
 /// for one of several texts.
 #[derive(Debug, Clone)]
-pub(super) struct Glob {
+pub struct Glob {
     alternatives: Vec<Vec<Piece>>,
     /// The character that no wildcard matches; `None` if wildcards match every character.
     border: Option<char>,
@@ -22,7 +22,8 @@ enum Piece {
 }
 
 impl Glob {
-    pub(super) fn read(text: &str, border: Option<char>) -> Glob {
+    /// Reads a pattern; every text is one. A wildcard does not match the character `border`.
+    pub fn read(text: &str, border: Option<char>) -> Glob {
         let mut texts = vec![String::new()];
         let mut rest = text;
         while let Some((before, inside)) = rest.split_once('{') {
@@ -39,7 +40,7 @@ impl Glob {
     }
 
     /// Returns true if the whole text matches the pattern.
-    pub(super) fn matches(&self, text: &str) -> bool {
+    pub fn matches(&self, text: &str) -> bool {
         let text: Vec<char> = text.chars().collect();
         self.alternatives.iter().any(|pieces| self.fits(pieces, &text))
     }
