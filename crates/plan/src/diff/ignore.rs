@@ -1,0 +1,457 @@
+//! Rules that name fields whose differences do not count, in the forms of Argo CD and Flux.
+
+use regex::{Regex, RegexBuilder};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use taffrail_merge::{FieldSet, ManagedEntry, Type};
+use taffrail_object::selector::InvalidSelector;
+use taffrail_object::{Glob, LabelSelector, ObjectKey};
+
+use super::fields::{differing_fields, edit, is_too_deep, leaves, text_at};
+use super::mask::is_secret;
+
+/// The maximum number of rules, and of fields that one rule names.
+const MAX_RULES: usize = 1_000;
+
+/// The maximum length in bytes of a pattern, pointer, expression or name in a rule.
+const MAX_TEXT: usize = 4_096;
+
+/// The maximum size in bytes of a compiled pattern.
+const MAX_PATTERN: usize = 1 << 18;
+
+/// A rule as an Argo CD `Application` has it in `spec.ignoreDifferences`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ArgoIgnoreRule {
+    /// A glob pattern of the API group; empty for the core group.
+    #[serde(default)]
+    pub group: String,
+    /// A glob pattern of the kind.
+    pub kind: String,
+    /// The name; empty for all.
+    #[serde(default)]
+    pub name: String,
+    /// The namespace; empty for all.
+    #[serde(default)]
+    pub namespace: String,
+    /// JSON pointers (RFC 6901) to the fields.
+    #[serde(default)]
+    pub json_pointers: Vec<String>,
+    /// jq path expressions of the fields.
+    #[serde(default)]
+    pub jq_path_expressions: Vec<String>,
+    /// The managers whose fields are ignored.
+    #[serde(default)]
+    pub managed_fields_managers: Vec<String>,
+}
+
+/// A rule as Flux has it in `spec.ignore` of a Kustomization and in `spec.driftDetection.ignore` of a HelmRelease.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FluxIgnoreRule {
+    /// JSON pointers (RFC 6901) to the fields; the empty one stands for the whole object.
+    pub paths: Vec<String>,
+    /// The objects; all if there is none.
+    #[serde(default)]
+    pub target: Option<FluxIgnoreTarget>,
+}
+
+/// The objects of a [`FluxIgnoreRule`]. Names are regular expressions that match the whole text; an empty one matches all.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct FluxIgnoreTarget {
+    /// The API group.
+    pub group: String,
+    /// The version of the API group.
+    pub version: String,
+    /// The kind.
+    pub kind: String,
+    /// The name.
+    pub name: String,
+    /// The namespace.
+    pub namespace: String,
+    /// A selector of labels, such as `app=web`.
+    pub label_selector: String,
+    /// A selector of annotations, in the same form.
+    pub annotation_selector: String,
+}
+
+/// A rule that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{rule}: {problem}")]
+pub struct InvalidIgnoreRule {
+    /// The rule, such as `ignoreDifferences[2]`.
+    pub rule: String,
+    /// The reason.
+    pub problem: IgnoreRuleProblem,
+}
+
+/// The reason why a rule cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IgnoreRuleProblem {
+    /// A pointer is malformed.
+    #[error("'{0}' is not a JSON pointer: write /spec/replicas, with ~1 for a slash and ~0 for a tilde")]
+    Pointer(String),
+    /// A pattern is not a regular expression.
+    #[error("'{pattern}' in '{field}' is not a regular expression")]
+    Pattern {
+        /// The field of the rule.
+        field: &'static str,
+        /// The pattern.
+        pattern: String,
+    },
+    /// A selector is malformed.
+    #[error(transparent)]
+    Selector(InvalidSelector),
+    /// The rule names no kind.
+    #[error("'kind' is empty: name a kind, or '*' for all")]
+    NoKind,
+    /// The rule names no field.
+    #[error("names no field: add {0}")]
+    NoField(&'static str),
+    /// A text is too long.
+    #[error("a text is longer than {MAX_TEXT} bytes")]
+    TooLong,
+    /// There are too many.
+    #[error("more than {MAX_RULES} rules, or fields in one rule")]
+    TooMany,
+}
+
+/// Runs jq programs, within bounds of time and memory.
+pub trait JqRunner {
+    /// Runs a program, `del(EXPRESSION)`, on an object and returns its first result. Where the paths of the expression do not
+    /// exist in the object, that is the object itself.
+    ///
+    /// # Errors
+    /// [`JqError`] if there is no result.
+    fn run(&self, program: &str, object: &Value) -> Result<Value, JqError>;
+}
+
+/// The reason why a jq program has no result.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum JqError {
+    /// It is not a program.
+    #[error("the expression cannot be compiled: {0}")]
+    Compile(String),
+    /// It failed.
+    #[error("the expression failed: {0}")]
+    Failed(String),
+    /// It did not end in time.
+    #[error("the expression took too long")]
+    TimedOut,
+    /// It needed too much memory.
+    #[error("the expression needed too much memory")]
+    OutOfMemory,
+}
+
+impl JqError {
+    /// Returns the reason as text, without what may quote a value if `hides_values` is true.
+    fn text(&self, hides_values: bool) -> String {
+        match self {
+            JqError::Compile(_) if hides_values => "the expression cannot be compiled".to_owned(),
+            JqError::Failed(_) if hides_values => "the expression failed".to_owned(),
+            error => error.to_string(),
+        }
+    }
+}
+
+/// Rules that name fields whose differences do not count.
+#[derive(Debug, Clone, Default)]
+pub struct IgnoreRules {
+    rules: Vec<Rule>,
+}
+
+#[derive(Debug, Clone)]
+struct Rule {
+    /// Its name in messages.
+    name: String,
+    target: Target,
+    selections: Vec<Selection>,
+}
+
+#[derive(Debug, Clone)]
+enum Target {
+    Argo { group: Glob, kind: Glob, name: String, namespace: String },
+    Flux(Box<FluxTarget>),
+    All,
+}
+
+#[derive(Debug, Clone)]
+struct FluxTarget {
+    /// The patterns of group, version, kind, name and namespace.
+    patterns: [Option<Regex>; 5],
+    labels: LabelSelector,
+    annotations: LabelSelector,
+}
+
+#[derive(Debug, Clone)]
+enum Selection {
+    /// The names on the way to the field.
+    Pointer(Vec<String>),
+    Jq(String),
+    Manager(String),
+}
+
+/// A rule that could not be asked about an object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FailedRule {
+    /// The rule, such as `ignoreDifferences[2]`.
+    pub rule: String,
+    /// The jq expression.
+    pub expression: String,
+    /// The reason.
+    pub message: String,
+}
+
+/// The fields that a rule took from an object.
+#[derive(Debug)]
+pub(super) struct Taken {
+    pub(super) rule: String,
+    pub(super) fields: FieldSet,
+}
+
+impl IgnoreRules {
+    /// Makes the rules of both forms, each known by its place: `ignoreDifferences[0]`, `ignore[0]`.
+    ///
+    /// # Errors
+    /// All rules that cannot be used.
+    pub fn new(
+        argo: &[ArgoIgnoreRule],
+        flux: &[FluxIgnoreRule],
+    ) -> Result<IgnoreRules, Vec<InvalidIgnoreRule>> {
+        let argo = argo.iter().map(read_argo).enumerate();
+        let argo = argo.map(|(at, rule)| (format!("ignoreDifferences[{at}]"), rule));
+        let flux = flux.iter().map(read_flux).enumerate().map(|(at, rule)| (format!("ignore[{at}]"), rule));
+        let (mut rules, mut invalid) = (Vec::new(), Vec::new());
+        for (name, rule) in argo.chain(flux).take(MAX_RULES + 1) {
+            match rule {
+                _ if rules.len() == MAX_RULES => {
+                    invalid.push(InvalidIgnoreRule { rule: name, problem: IgnoreRuleProblem::TooMany });
+                }
+                Ok((target, selections)) => rules.push(Rule { name, target, selections }),
+                Err(problem) => invalid.push(InvalidIgnoreRule { rule: name, problem }),
+            }
+        }
+        if invalid.is_empty() { Ok(IgnoreRules { rules }) } else { Err(invalid) }
+    }
+
+    /// Takes the fields of all rules for an object from both sides of it.
+    ///
+    /// # Errors
+    /// All jq expressions without a result.
+    pub(super) fn apply(
+        &self,
+        key: &ObjectKey,
+        wanted: &Value,
+        of: Type<'_>,
+        [one, other]: [&mut Value; 2],
+        entries: &[ManagedEntry],
+        jq: Option<&dyn JqRunner>,
+    ) -> Result<Vec<Taken>, Vec<FailedRule>> {
+        let (mut all, mut failed) = (Vec::new(), Vec::new());
+        let hides_values = [wanted, one, other].into_iter().any(is_secret);
+        for rule in self.rules.iter().filter(|rule| rule.target.matches(key, wanted)) {
+            let mut fields = FieldSet::default();
+            for side in [&mut *one, &mut *other] {
+                let before = side.clone();
+                for selection in &rule.selections {
+                    if let Err((expression, message)) = selection.take(side, entries, jq, hides_values) {
+                        let failure = FailedRule { rule: rule.name.clone(), expression, message };
+                        if !failed.contains(&failure) {
+                            failed.push(failure);
+                        }
+                    }
+                }
+                fields = fields.union(&differing_fields(of, &before, side));
+            }
+            if !fields.is_empty() {
+                all.push(Taken { rule: rule.name.clone(), fields });
+            }
+        }
+        if failed.is_empty() { Ok(all) } else { Err(failed) }
+    }
+}
+
+impl Target {
+    fn matches(&self, key: &ObjectKey, object: &Value) -> bool {
+        match self {
+            Target::All => true,
+            Target::Argo { group, kind, name, namespace } => {
+                group.matches(&key.group)
+                    && kind.matches(&key.kind)
+                    && (name.is_empty() || *name == key.name)
+                    && (namespace.is_empty() || *namespace == key.namespace)
+            }
+            Target::Flux(target) => {
+                let version = text_at(object, "/apiVersion");
+                let version = version.split_once('/').map_or(version, |(_, version)| version);
+                let texts = [&*key.group, version, &*key.kind, &*key.name, &*key.namespace];
+                let mut pairs = target.patterns.iter().zip(texts);
+                let selected = |selector: &LabelSelector, pointer: &str| {
+                    let labels = object.pointer(pointer);
+                    selector.matches(|key| labels?.get(key)?.as_str().map(Into::into))
+                };
+                pairs.all(|(pattern, text)| pattern.as_ref().is_none_or(|pattern| pattern.is_match(text)))
+                    && selected(&target.labels, "/metadata/labels")
+                    && selected(&target.annotations, "/metadata/annotations")
+            }
+        }
+    }
+}
+
+impl Selection {
+    /// Takes the fields from an object.
+    fn take(
+        &self,
+        object: &mut Value,
+        entries: &[ManagedEntry],
+        jq: Option<&dyn JqRunner>,
+        hides_values: bool,
+    ) -> Result<(), (String, String)> {
+        match self {
+            Selection::Pointer(names) => remove_at(object, names),
+            Selection::Manager(manager) => {
+                let owned = entries.iter().filter(|entry| entry.manager == *manager);
+                let owned = owned.flat_map(|entry| leaves(&entry.fields));
+                edit(object, owned.map(|path| (path, None)).collect());
+            }
+            Selection::Jq(expression) => {
+                let failed = |message: String| (expression.clone(), message);
+                let jq = jq.ok_or_else(|| failed("this program does not run jq".to_owned()))?;
+                let result = jq.run(&format!("del({expression})"), object);
+                *object = result.map_err(|error| failed(error.text(hides_values)))?;
+                if is_too_deep(object) {
+                    return Err(failed("the result is nested too deeply".to_owned()));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn remove_at(object: &mut Value, names: &[String]) {
+    let Some((last, above)) = names.split_last() else {
+        *object = Value::Object(serde_json::Map::new());
+        return;
+    };
+    let place = |name: &str| name.parse::<usize>().ok().filter(|place| place.to_string() == name);
+    let mut value = object;
+    for name in above {
+        let below = match value {
+            Value::Object(fields) => fields.get_mut(name),
+            Value::Array(items) => place(name).and_then(|place| items.get_mut(place)),
+            _ => None,
+        };
+        let Some(below) = below else { return };
+        value = below;
+    }
+    match value {
+        Value::Object(fields) => drop(fields.remove(last)),
+        Value::Array(items) => {
+            if let Some(place) = place(last).filter(|place| *place < items.len()) {
+                items.remove(place);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn pointer(text: &str) -> Result<Selection, IgnoreRuleProblem> {
+    let malformed = || IgnoreRuleProblem::Pointer(text.to_owned());
+    let rest = match text.strip_prefix('/') {
+        Some(rest) => rest,
+        None if text.is_empty() => return Ok(Selection::Pointer(Vec::new())),
+        None => return Err(malformed()),
+    };
+    let unescaped = |name: &str| {
+        let mut parts = name.split('~');
+        let mut unescaped = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let (escaped, rest) = match (part.strip_prefix('0'), part.strip_prefix('1')) {
+                (Some(rest), _) => ('~', rest),
+                (_, Some(rest)) => ('/', rest),
+                _ => return Err(malformed()),
+            };
+            unescaped.push(escaped);
+            unescaped.push_str(rest);
+        }
+        Ok(unescaped)
+    };
+    rest.split('/').map(unescaped).collect::<Result<_, _>>().map(Selection::Pointer)
+}
+
+type Read = Result<(Target, Vec<Selection>), IgnoreRuleProblem>;
+
+fn check_sizes<'t>(texts: impl Iterator<Item = &'t String>, fields: usize) -> Result<(), IgnoreRuleProblem> {
+    let mut texts = texts;
+    if fields > MAX_RULES {
+        return Err(IgnoreRuleProblem::TooMany);
+    }
+    if texts.any(|text| text.len() > MAX_TEXT) { Err(IgnoreRuleProblem::TooLong) } else { Ok(()) }
+}
+
+fn read_argo(rule: &ArgoIgnoreRule) -> Read {
+    let ArgoIgnoreRule { group, kind, name, namespace, .. } = rule;
+    let fields = || {
+        [&rule.json_pointers, &rule.jq_path_expressions, &rule.managed_fields_managers].into_iter().flatten()
+    };
+    check_sizes([group, kind, name, namespace].into_iter().chain(fields()), fields().count())?;
+    if kind.is_empty() {
+        return Err(IgnoreRuleProblem::NoKind);
+    }
+    if fields().next().is_none() {
+        return Err(IgnoreRuleProblem::NoField(
+            "'jsonPointers', 'jqPathExpressions' or 'managedFieldsManagers'",
+        ));
+    }
+    let mut selections = Vec::new();
+    for text in &rule.json_pointers {
+        match pointer(text)? {
+            // In Argo CD's form, the whole object cannot be ignored.
+            Selection::Pointer(names) if names.is_empty() => {
+                return Err(IgnoreRuleProblem::Pointer(text.clone()));
+            }
+            selection => selections.push(selection),
+        }
+    }
+    selections.extend(rule.jq_path_expressions.iter().cloned().map(Selection::Jq));
+    selections.extend(rule.managed_fields_managers.iter().cloned().map(Selection::Manager));
+    let target = Target::Argo {
+        group: Glob::read(group, None),
+        kind: Glob::read(kind, None),
+        name: name.clone(),
+        namespace: namespace.clone(),
+    };
+    Ok((target, selections))
+}
+
+fn read_flux(rule: &FluxIgnoreRule) -> Read {
+    check_sizes(rule.paths.iter(), rule.paths.len())?;
+    if rule.paths.is_empty() {
+        return Err(IgnoreRuleProblem::NoField("'paths'"));
+    }
+    let selections = rule.paths.iter().map(|text| pointer(text)).collect::<Result<_, _>>()?;
+    let Some(target) = &rule.target else { return Ok((Target::All, selections)) };
+    let FluxIgnoreTarget { group, version, kind, name, namespace, label_selector, annotation_selector } =
+        target;
+    let texts = [group, version, kind, name, namespace, label_selector, annotation_selector];
+    check_sizes(texts.into_iter(), 0)?;
+    let pattern = |field: &'static str, text: &String| {
+        let build = || RegexBuilder::new(&format!("^(?:{text})$")).size_limit(MAX_PATTERN).build();
+        let invalid = |_| IgnoreRuleProblem::Pattern { field, pattern: text.clone() };
+        (!text.is_empty()).then(build).transpose().map_err(invalid)
+    };
+    let patterns = [
+        pattern("group", group)?,
+        pattern("version", version)?,
+        pattern("kind", kind)?,
+        pattern("name", name)?,
+        pattern("namespace", namespace)?,
+    ];
+    let selector = |text: &String| text.parse::<LabelSelector>().map_err(IgnoreRuleProblem::Selector);
+    let (labels, annotations) = (selector(label_selector)?, selector(annotation_selector)?);
+    Ok((Target::Flux(Box::new(FluxTarget { patterns, labels, annotations })), selections))
+}
