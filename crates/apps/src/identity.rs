@@ -4,9 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use taffrail_object::{GroupKind, Object};
-
-use crate::names;
+use taffrail_object::{GroupKind, Object, names};
 
 /// The identity of a cluster: the UID of its `kube-system` namespace. Contexts and names are only aliases.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

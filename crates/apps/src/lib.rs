@@ -61,7 +61,6 @@ pub mod inventory_id;
 mod keyed;
 mod kinds;
 mod memo;
-mod names;
 mod nodes;
 mod noting;
 mod object_keys;

@@ -7,11 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use taffrail_object::json::Value;
 use taffrail_object::selector::{MAX_LABELS, invalid_label};
-use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef, names};
 use taffrail_status::{Observed, Presence, Trust};
 
 use crate::delivery::argo::installs::{INSTALLED, Standing, argo_standing};
-use crate::names;
 use crate::noting::metadata_of;
 use crate::objects::Objects;
 use crate::round_robin::round_robin;

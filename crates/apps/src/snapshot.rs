@@ -17,7 +17,9 @@ use jiff::{SignedDuration, Timestamp};
 use marks::{ByBody, KindMarks, ListOutcome};
 use taffrail_object::json::{DocumentBuilder, OwnedDocument};
 use taffrail_object::kinds::is_namespaced;
-use taffrail_object::{AsObjectKey, GroupKind, Object, ObjectError, ObjectKey, ObjectKeyRef, Projection};
+use taffrail_object::{
+    AsObjectKey, GroupKind, Object, ObjectError, ObjectKey, ObjectKeyRef, Projection, names,
+};
 use taffrail_status::{Listing, Observed};
 
 use crate::cluster_facts::ClusterFacts;
@@ -25,7 +27,6 @@ use crate::delivery::argo::installs;
 use crate::freshness::Freshness;
 use crate::identity::ClusterId;
 use crate::kinds::KindCatalog;
-use crate::names;
 use crate::objects::Objects;
 use crate::reading::ReadStats;
 use crate::reads::declaring::{declares_apps, is_widened};

@@ -111,17 +111,23 @@ pub fn listable() -> impl Iterator<Item = (&'static str, &'static str)> {
 ///
 /// An unknown kind of a built-in group counts as namespaced: most are.
 pub fn is_namespaced(group: &str, kind: &str) -> Option<bool> {
-    /// The kinds of each group, and true for namespaced ones.
-    static SCOPES: LazyLock<HashMap<&str, HashMap<&str, bool>>> = LazyLock::new(|| {
-        let served = built_in().iter().map(|kind| (kind.group, kind.kind, kind.namespaced));
-        let mut scopes: HashMap<&str, HashMap<&str, bool>> = HashMap::new();
-        for (group, kind, namespaced) in served.chain(GATED).chain(REPEATED) {
-            scopes.entry(group).or_default().insert(kind, namespaced);
-        }
-        scopes
-    });
     SCOPES.get(group).map(|kinds| kinds.get(kind).copied().unwrap_or(true))
 }
+
+/// Returns true if objects of a built-in kind live in namespaces; `None` for a kind that is not built in.
+pub fn is_built_in_namespaced(group: &str, kind: &str) -> Option<bool> {
+    SCOPES.get(group)?.get(kind).copied()
+}
+
+/// The kinds of each group, and true for namespaced ones.
+static SCOPES: LazyLock<HashMap<&str, HashMap<&str, bool>>> = LazyLock::new(|| {
+    let served = built_in().iter().map(|kind| (kind.group, kind.kind, kind.namespaced));
+    let mut scopes: HashMap<&str, HashMap<&str, bool>> = HashMap::new();
+    for (group, kind, namespaced) in served.chain(GATED).chain(REPEATED) {
+        scopes.entry(group).or_default().insert(kind, namespaced);
+    }
+    scopes
+});
 
 /// Returns the plural of a kind, in its own case: `Pods`, `Ingresses`, `NetworkPolicies`.
 ///

@@ -21,6 +21,7 @@
 //!   an object of a cluster.
 //! * [`kinds`] has the names and scopes of the built-in kinds, and finds the kind that a person's word names. Scope,
 //!   plural and short names come from `kinds.tsv`, which is kube-apiserver's discovery; the simulation uses it as well.
+//! * [`names`] checks the parts of a key by the rules of the API server.
 //! * [`LabelSelector`] is parsed from text or read from an object, matched against labels, and printed.
 //! * [`Predicate`] is an expression about objects in a language such as CEL.
 //! * [`JsonPath`] finds fields as kubectl does, [`Glob`] matches names as Argo CD does, and [`duration`] parses spans of time as Go does.
@@ -31,6 +32,8 @@ pub mod json;
 mod jsonpath;
 mod key;
 pub mod kinds;
+mod lines;
+pub mod names;
 mod object;
 mod own_server;
 mod predicate;
@@ -44,6 +47,7 @@ pub mod yaml;
 pub use glob::Glob;
 pub use jsonpath::{JsonPath, JsonPathError};
 pub use key::{AsObjectKey, GroupKind, InvalidObjectKey, ObjectKey, ObjectKeyRef, Projection};
+pub use lines::Lines;
 pub use object::{ItemKind, LAST_APPLIED, LEADER, Object, ObjectError};
 pub use own_server::is_own_server;
 pub use predicate::{Predicate, PredicateAnswer};

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection, names};
 use taffrail_status::{Observed, Presence, Status, cut};
 
 use super::declared::{Declared, Declaring};
@@ -21,7 +21,6 @@ use crate::agreement::{Claimant, INSTANCE_LABEL, Mark};
 use crate::declaration::SaidHealth;
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
-use crate::names;
 use crate::noting::elapsed;
 use crate::objects::Objects;
 use crate::problem::{self, Axis, MAX_UNTRIED_TIME, Problem, ProblemSeverity};

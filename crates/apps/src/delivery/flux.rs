@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKeyRef, duration};
+use taffrail_object::{Object, ObjectKeyRef, duration, names};
 use taffrail_status::{ObjectContext, Observed, Rules, Status, Taffrail};
 
 use super::declared::{Declared, Declaring};
@@ -25,7 +25,6 @@ use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
 use crate::inventory_id;
-use crate::names;
 use crate::noting::elapsed;
 use crate::objects::Objects;
 use crate::problem::{self, Axis, MAX_UNTRIED_TIME, Problem, ProblemSeverity};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use taffrail_object::{ObjectKey, ObjectKeyRef};
+use taffrail_object::{ObjectKey, ObjectKeyRef, names};
 use taffrail_status::Observed;
 
 use super::declared::Resolved;
@@ -18,7 +18,6 @@ use super::{AppliedRevision, Declaration, Destination, ObjectKeys, time};
 use crate::agreement::{Claimant, Mark};
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
-use crate::names;
 use crate::noting::metadata_of;
 use crate::sync::{Source, Sync, SyncState};
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey, ObjectKeyRef};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef, names};
 use taffrail_status::Observed;
 
 use super::Declaration;
@@ -13,7 +13,6 @@ use crate::claims::{Claimed, Claims, Named};
 use crate::fleet::Fleet;
 use crate::identity::Delivery;
 use crate::kinds;
-use crate::names;
 use crate::noting::ask_at_once;
 use crate::object_keys::ObjectKeys;
 use crate::objects::Objects;

@@ -1,10 +1,9 @@
 //! The manifest of a Helm release, parsed into the objects that its YAML documents declare.
 
 use serde::{Deserialize, Deserializer, de};
-use taffrail_object::{ItemKind, ObjectKey, yaml};
+use taffrail_object::{ItemKind, ObjectKey, names, yaml};
 
 use super::bounds::MAX_OBJECTS;
-use crate::names;
 
 /// The maximum number of malformed documents that are reported one by one; the others are only counted.
 const MAX_REPORTED: usize = 50;

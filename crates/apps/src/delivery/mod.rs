@@ -35,7 +35,7 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey, ObjectKeyRef, duration};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef, duration, names};
 use taffrail_status::{Observed, Trust};
 
 use crate::checks::declared_checks;
@@ -43,7 +43,6 @@ use crate::claims::{ClaimIndex, Claims};
 use crate::declaration::{Declaration, Destination};
 use crate::fleet::Fleet;
 use crate::identity::Delivery;
-use crate::names;
 use crate::noting::keys_of;
 use crate::object_keys::{ObjectKeys, dedup};
 use crate::scope::{Scope, ScopeError};

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use carriers::{Carrier, Carriers, Choice, DividedObjects, Ground, PackageFolders};
 use jiff::Timestamp;
 use taffrail_object::json::Value;
-use taffrail_object::{ObjectKey, ObjectKeyRef};
+use taffrail_object::{ObjectKey, ObjectKeyRef, names};
 use taffrail_status::{Observed, Presence};
 
 use super::{Declaration, Declarations, Destination, MOST_MALFORMED, ObjectKeys, short, text, time};
@@ -25,7 +25,6 @@ use crate::agreement::Claimant;
 use crate::checks::declared_checks;
 use crate::fleet::Fleet;
 use crate::identity::{AppKey, Delivery};
-use crate::names;
 use crate::objects::Objects;
 use crate::scope::{Scope, ScopeError};
 use crate::sync::{Source, Sync, SyncState, shorten, without_password};

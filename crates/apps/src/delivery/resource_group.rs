@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey};
+use taffrail_object::{Object, ObjectKey, names};
 use taffrail_status::{Observed, Status};
 
 use super::notes::Notes;
 use super::{Condition, declared_objects, entries, gather, is_blank, text};
 use crate::declaration::SaidHealth;
-use crate::names;
 
 pub(crate) const GROUP: &str = "kpt.dev";
 pub(crate) const KIND: &str = "ResourceGroup";

@@ -250,10 +250,15 @@ impl<'a> Value<'a> {
     /// # Errors
     /// If the value nests deeper than 128 levels, as trees are built and dropped by recursion.
     pub fn to_tree(self) -> Result<serde_json::Value, TooDeep> {
-        self.tree_within(128)
+        self.to_tree_within(128)
     }
 
-    fn tree_within(self, levels: u32) -> Result<serde_json::Value, TooDeep> {
+    /// Builds a `serde_json` tree of a value of at most `levels` levels, a value without items or members included.
+    /// Trees are built and dropped by recursion: each level takes memory of the stack.
+    ///
+    /// # Errors
+    /// If the value nests deeper.
+    pub fn to_tree_within(self, levels: u32) -> Result<serde_json::Value, TooDeep> {
         use serde_json::Value as Tree;
 
         let inner = levels.checked_sub(1).ok_or(TooDeep)?;
@@ -265,12 +270,12 @@ impl<'a> Value<'a> {
             Kind::String => Tree::String(self.as_str().unwrap_or_default().into_owned()),
             Kind::Array => {
                 let items = self.items().into_iter().flatten();
-                Tree::Array(items.map(|item| item.tree_within(inner)).collect::<Result<_, _>>()?)
+                Tree::Array(items.map(|item| item.to_tree_within(inner)).collect::<Result<_, _>>()?)
             }
             Kind::Object => {
                 let mut map = serde_json::Map::new();
                 for (key, value) in self.members().into_iter().flatten() {
-                    map.insert(key.into_owned(), value.tree_within(inner)?);
+                    map.insert(key.into_owned(), value.to_tree_within(inner)?);
                 }
                 Tree::Object(map)
             }

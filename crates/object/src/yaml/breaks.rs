@@ -30,17 +30,35 @@ pub(super) struct Original<'t> {
     characters: usize,
     /// The same position in bytes.
     bytes: usize,
+    /// The number of line feeds up to there, where lines are counted.
+    lines: u64,
 }
 
 impl<'t> Original<'t> {
     pub(super) fn new(text: &'t str) -> Original<'t> {
-        Original { text, characters: 0, bytes: 0 }
+        Original { text, characters: 0, bytes: 0, lines: 0 }
     }
 
     /// Returns the number, from 1, of the line that contains the character with this index; only line feeds end lines,
     /// as in editors.
     pub(super) fn line(&self, character: usize) -> u64 {
         1 + self.text.chars().take(character).filter(|&it| it == '\n').count() as u64
+    }
+
+    /// Returns true if a scalar has a line break of YAML 1.1 in a style for which [`Original::scalar`] does not know what
+    /// Go's library makes of it. `span` is its start and end, in characters.
+    pub(super) fn is_ambiguous(&mut self, style: ScalarStyle, span: (usize, usize)) -> bool {
+        !matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::Literal)
+            && self.between(span.0, span.1).is_some_and(|written| written.contains(is_old))
+    }
+
+    /// Returns the line number as [`Original::line`] does; `character` must not decrease from call to call.
+    pub(super) fn line_at(&mut self, character: usize) -> u64 {
+        let passed = self.between(self.characters, character.max(self.characters));
+        self.lines += passed.map_or(0, |passed| passed.matches('\n').count() as u64);
+        self.characters = self.characters.max(character);
+        self.bytes += passed.map_or(0, str::len);
+        1 + self.lines
     }
 
     /// Returns the text between two positions, in characters; `None` if they decrease. `start` must not decrease from

@@ -10,18 +10,35 @@ use super::YamlError;
 /// The maximum number of lines of a text that [`read`] indents further; a text that needs more is an error.
 const MAX_MOVED_LINES: usize = 256;
 
-/// Reads the first document of `text` as a value of type `T`. If a line of a quoted string is indented too little for
-/// the parser, indents it further and reads again.
+/// Reads the first document of `text` as a value of type `T`.
 pub(super) fn read<T: DeserializeOwned>(text: &str, options: &Options) -> Result<T, YamlError> {
-    let mut text = Cow::Borrowed(first_document(text));
+    let read = |text: &str| {
+        serde_saphyr::from_str_with_options(text, options.clone()).map_err(|error| YamlError::from(&error))
+    };
+    fn syntax(error: &YamlError) -> Option<&YamlError> {
+        Some(error)
+    }
+    moving_lines(first_document(text), read, syntax)
+}
+
+/// Reads `text` by `read`. If a line of a quoted string is indented too little for the parser, indents it further and
+/// reads again; `syntax` tells the error of the parser.
+pub(super) fn moving_lines<T, E>(
+    text: &str,
+    read: impl Fn(&str) -> Result<T, E>,
+    syntax: impl Fn(&E) -> Option<&YamlError>,
+) -> Result<T, E> {
+    let mut text = Cow::Borrowed(text);
     let mut moved = 0;
     loop {
-        let error = match serde_saphyr::from_str_with_options(&text, options.clone()) {
+        let error = match read(&text) {
             Ok(read) => return Ok(read),
-            Err(error) => YamlError::from(&error),
+            Err(error) => error,
         };
-        let line = error.line.and_then(|line| usize::try_from(line).ok()?.checked_sub(1));
-        match line.filter(|_| error.message.contains("multiline quoted scalar") && moved < MAX_MOVED_LINES) {
+        let is_of_quotes = |error: &&YamlError| error.message.contains("multiline quoted scalar");
+        let line = syntax(&error).filter(is_of_quotes).and_then(|error| error.line);
+        let line = line.and_then(|line| usize::try_from(line).ok()?.checked_sub(1));
+        match line.filter(|_| moved < MAX_MOVED_LINES) {
             Some(line) => text = moved_in(&text, line).into(),
             None => return Err(error),
         }

@@ -6,6 +6,7 @@
 //! | [`read_without_aliases`], [`read_with_few_aliases`] | the same of texts that a tenant writes |
 //! | [`read_strict`] | Taffrail's own files: a duplicate key is an error, `off` is a string |
 //! | [`read_tree`], [`read_items`] | objects as Go's library prints them |
+//! | [`read_written`] | objects as people write them, with the lines of their values |
 //!
 //! All options and limits of the YAML libraries are set here.
 
@@ -21,7 +22,7 @@ mod scalars;
 mod tree;
 
 pub use items::{FaultyItem, Items, read_items};
-pub use tree::Document;
+pub use tree::{Document, Written, WrittenError};
 
 /// The error for a text that is not YAML, or cannot be read as the expected type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -138,6 +139,25 @@ fn read_strictly<T: DeserializeOwned>(text: &str, budget: Option<Budget>) -> Res
 /// If the text is not YAML, has several documents, nests deeper than 10,000 levels, or its aliases expand to too much.
 pub fn read_tree(text: &str) -> Result<Document, YamlError> {
     tree::read(text, &mut 0)
+}
+
+/// Reads one document that people wrote as Go's library for Kubernetes does, with the lines of its values: of duplicate
+/// keys the last counts, a key that is a number or a boolean is its text, and `<<` merges maps.
+///
+/// Go's library ignores what follows the first document, and this function refuses it.
+///
+/// # Errors
+/// If the text is not YAML, lists and maps nest deeper than `levels`, aliases expand to too much, or the tree would take
+/// too much memory.
+pub fn read_written(text: &str, levels: usize) -> Result<Written, WrittenError> {
+    first::moving_lines(
+        text,
+        |text| tree::read_written(text, levels),
+        |error| match error {
+            WrittenError::Syntax(error) => Some(error),
+            _ => None,
+        },
+    )
 }
 
 /// The maximum nesting of values, in levels: [`read_tree`] reads deeper lists and maps as null, and the other functions

@@ -25,10 +25,44 @@ pub(super) fn value(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Value 
     Some(plain(text)).filter(is_such).unwrap_or_else(|| text.into())
 }
 
+/// Returns the key that Go's library makes of an unquoted scalar: `010` is the key `8`, and `yes` is `true`.
+///
+/// # Errors
+/// If the scalar is null or a number that Go's library refuses as a key; or a number whose text as a key would surprise,
+/// because Go writes it with an exponent.
+pub(super) fn key(value: &Value, text: &str) -> Result<String, &'static str> {
+    let is_written_as_float = || {
+        let is_based = ["0x", "0X", "0o", "0O", "0b", "0B"].iter().any(|start| text.contains(start));
+        text.contains('.') || (!is_based && text.contains(['e', 'E']))
+    };
+    match value {
+        Value::String(text) => Ok(text.clone()),
+        Value::Bool(is_true) => Ok(is_true.to_string()),
+        Value::Number(number) if number.is_i64() && !is_written_as_float() => Ok(number.to_string()),
+        Value::Number(number) => {
+            // As Go does, with the digits of a float of 32 bits.
+            let short = number.as_f64().filter(|_| is_written_as_float()).map(|float| float as f32);
+            let plain = short.filter(|it| *it == 0.0 || (1e-4..1e6).contains(&it.abs()));
+            plain.map(|it| it.to_string()).ok_or("a YAML key is a large or tiny number; quote it")
+        }
+        _ => Err("a YAML key is null; quote it"),
+    }
+}
+
+/// Returns true for an unquoted scalar that means infinity or no number to Go's library, which JSON cannot express.
+pub(super) fn is_beyond_json(text: &str) -> bool {
+    let word = text.strip_prefix(['+', '-']).unwrap_or(text);
+    matches!(word, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN")
+}
+
 fn bytes(text: &str) -> Option<Value> {
     let packed: String = text.split_ascii_whitespace().collect();
     let bytes = BASE64.decode(packed).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into())
+    // Go replaces each invalid byte, where `from_utf8_lossy` replaces each invalid sequence.
+    let chunks = bytes.utf8_chunks();
+    let text: String =
+        chunks.map(|chunk| chunk.valid().to_owned() + &"\u{fffd}".repeat(chunk.invalid().len())).collect();
+    Some(text.into())
 }
 
 fn plain(text: &str) -> Value {

@@ -1,7 +1,7 @@
 //! Tests of YAML, as Go reads it and by the strict rules of Taffrail's own files.
 
 use serde_json::{Value, json};
-use taffrail_object::yaml::{self, YamlError};
+use taffrail_object::yaml::{self, WrittenError, YamlError};
 
 #[test]
 fn strict_yaml_refuses_texts_that_go_accepts() {
@@ -50,4 +50,45 @@ fn too_deep_yaml_is_refused() {
         assert_eq!(yaml::read_strict::<Value>(&text).is_ok(), is_read, "{levels}");
         assert_eq!(yaml::read_all::<Value>(&text).is_ok(), is_read, "{levels}");
     }
+}
+
+#[test]
+fn written_document_knows_its_lines() {
+    let text = "# first\nitems:\n- metadata:\n    annotations:\n      a: x\n      b: &b {c: y}\n\n- {<<: *b}\nkind: A\nkind: B\n";
+    let written = yaml::read_written(text, 10).unwrap();
+    let item =
+        |position: usize| written.lines.member("items").and_then(|items| items.item(position)).unwrap();
+    assert_eq!(item(0).nearest(&["metadata", "annotations", "b"]), 6);
+    // Values below the fifth level have the line of the deepest known one.
+    assert_eq!(item(0).nearest(&["metadata", "annotations", "b", "c"]), 6);
+    assert_eq!((item(1).line(), item(1).nearest(&["c"]), item(1).nearest(&["d"])), (8, 8, 8));
+    assert_eq!((written.lines.line(), written.repeated), (2, Some(("kind".to_owned(), 10))));
+    // U+0085 is no line end in an editor.
+    let old = yaml::read_written("a: |\n  x\u{85}  y\nb: 1\n", 10).unwrap();
+    assert_eq!((old.lines.nearest(&["b"]), &old.tree["a"]), (3, &json!("x\ny\n")));
+}
+
+#[test]
+fn json_value_knows_its_lines() {
+    let text = b"{\"a\": 1,\n\"items\": [\n{\"b\":\n2}, 3,\n{}]}";
+    let mut parser = taffrail_object::json::Parser::new();
+    let document = parser.parse(text).unwrap();
+    let lines = taffrail_object::Lines::of_json(document.root(), text, 11);
+    let items = lines.member("items").unwrap();
+    let at = |position: usize| items.item(position).map(|item| item.line());
+    assert_eq!((lines.line(), items.line(), at(0), at(2)), (11, 12, Some(13), Some(15)));
+    assert_eq!(items.item(0).unwrap().nearest(&["b"]), 14);
+}
+
+#[test]
+fn limits_of_a_written_document_are_errors_with_their_line() {
+    assert!(yaml::read_written("a: [[1]]\n", 3).is_ok());
+    let deep = |text: &str| yaml::read_written(text, 3).unwrap_err();
+    assert_eq!(deep("a:\n- 1\n- [[2]]\n"), WrittenError::TooDeep { line: 3, levels: 3 });
+    // By an alias as well.
+    assert_eq!(deep("a: &a [[1]]\nb:\n- *a\n"), WrittenError::TooDeep { line: 3, levels: 3 });
+    let bomb = format!("a: &a [{}]\nb: [*a,\n  {}]\n", "x,".repeat(400), "*a, ".repeat(60));
+    assert_eq!(deep(&bomb), WrittenError::Aliases { line: 3 });
+    let ambiguous = deep("a: 1\nb: \"x\u{2028}  y\"\n").to_string();
+    assert!(ambiguous.starts_with("at line 2: a text has a line break of YAML 1.1"), "{ambiguous}");
 }

@@ -4,14 +4,13 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use taffrail_object::ObjectKey;
 use taffrail_object::json::Value;
+use taffrail_object::{ObjectKey, names};
 use taffrail_status::Presence;
 
 use super::super::{flux_source, short, text, time};
 use super::{is_source, reference, undescribed};
 use crate::memo::Memo;
-use crate::names;
 use crate::objects::Objects;
 use crate::problem::Problem;
 use crate::sync::Source;

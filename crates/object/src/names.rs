@@ -1,6 +1,6 @@
 //! Checks of object names by the rules of the API server.
 
-use taffrail_object::ObjectKey;
+use crate::ObjectKey;
 
 /// The maximum length of the name of an object or group, in bytes; [`check`] refuses a longer one.
 const MAX_NAME_LENGTH: usize = 253;
@@ -14,17 +14,17 @@ const MAX_QUOTED_LENGTH: usize = 60;
 /// The error for a part of an object key that the API server would not accept: the part, its text and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the {part} '{told}'{} {why}", if *.is_cut { "…" } else { "" })]
-pub(crate) struct NoName {
+pub struct InvalidObjectName {
     part: &'static str,
     told: String,
     is_cut: bool,
     why: &'static str,
 }
 
-impl NoName {
-    fn new(part: &'static str, name: &str, why: &'static str) -> NoName {
+impl InvalidObjectName {
+    fn new(part: &'static str, name: &str, why: &'static str) -> InvalidObjectName {
         let told: String = name.chars().take(MAX_QUOTED_LENGTH).collect();
-        NoName { part, is_cut: told.len() < name.len(), told, why }
+        InvalidObjectName { part, is_cut: told.len() < name.len(), told, why }
     }
 }
 
@@ -34,37 +34,37 @@ impl NoName {
 ///
 /// When the name or the kind is empty, or a part of the key (the group and the namespace may be empty) is longer or of
 /// another form than the API server allows.
-pub(crate) fn check(key: &ObjectKey) -> Result<(), NoName> {
+pub fn check(key: &ObjectKey) -> Result<(), InvalidObjectName> {
     let ObjectKey { group, kind, namespace, name } = key;
     if !group.is_empty() && !is_subdomain(group) {
-        return Err(NoName::new("group", group, "is not a DNS-1123 subdomain"));
+        return Err(InvalidObjectName::new("group", group, "is not a DNS-1123 subdomain"));
     }
     if kind.is_empty()
         || kind.len() > MAX_LABEL_LENGTH
         || !kind.bytes().all(|byte| byte.is_ascii_alphanumeric())
     {
-        return Err(NoName::new("kind", kind, "is not the name of a kind"));
+        return Err(InvalidObjectName::new("kind", kind, "is not the name of a kind"));
     }
     if !namespace.is_empty() && !is_label(namespace) {
-        return Err(NoName::new("namespace", namespace, "is not a DNS-1123 label"));
+        return Err(InvalidObjectName::new("namespace", namespace, "is not a DNS-1123 label"));
     }
     if has_loose_names(group, kind) {
         let is_segment = name.len() <= MAX_NAME_LENGTH && !name.is_empty() && !matches!(&**name, "." | "..");
         let is_clean = |char: char| !matches!(char, '/' | '%') && !char.is_control() && !char.is_whitespace();
         return match is_segment && name.chars().all(is_clean) {
             true => Ok(()),
-            false => Err(NoName::new("name", name, "cannot be part of a URL path")),
+            false => Err(InvalidObjectName::new("name", name, "cannot be part of a URL path")),
         };
     }
     match is_subdomain(name) {
         true => Ok(()),
-        false => Err(NoName::new("name", name, "is not a DNS-1123 subdomain")),
+        false => Err(InvalidObjectName::new("name", name, "is not a DNS-1123 subdomain")),
     }
 }
 
 /// Returns true for the kinds whose objects may have any name that can be part of a URL path: `IPAddress`, and all
 /// kinds of the RBAC group and of OpenShift's groups `authorization`, `user`, `image` and `oauth`.
-pub(crate) fn has_loose_names(group: &str, kind: &str) -> bool {
+pub fn has_loose_names(group: &str, kind: &str) -> bool {
     let is_openshifts = || {
         let first = group.strip_suffix(".openshift.io");
         first.is_some_and(|first| matches!(first, "authorization" | "user" | "image" | "oauth"))
@@ -74,7 +74,8 @@ pub(crate) fn has_loose_names(group: &str, kind: &str) -> bool {
         || is_openshifts()
 }
 
-fn is_label(text: &str) -> bool {
+/// Returns true if a text is a DNS-1123 label, as the names of namespaces are.
+pub fn is_label(text: &str) -> bool {
     let ends = [text.bytes().next(), text.bytes().next_back()];
     let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     text.len() <= MAX_LABEL_LENGTH
@@ -83,7 +84,7 @@ fn is_label(text: &str) -> bool {
 }
 
 /// Returns true if a text is a DNS-1123 subdomain, as most object names are.
-pub(crate) fn is_subdomain(text: &str) -> bool {
+pub fn is_subdomain(text: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let is_part = |part: &str| {
         let ends = [part.bytes().next(), part.bytes().next_back()];
@@ -94,6 +95,6 @@ pub(crate) fn is_subdomain(text: &str) -> bool {
 }
 
 /// Returns true if a text is at most [`MAX_NAME_LENGTH`] bytes long, as object names are.
-pub(crate) fn is_short(text: &str) -> bool {
+pub fn is_short(text: &str) -> bool {
     text.len() <= MAX_NAME_LENGTH
 }
