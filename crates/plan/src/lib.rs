@@ -1,7 +1,9 @@
-//! What must change for a cluster to be as manifests say.
+//! Plans of changes: what must change in a cluster so that it is as its manifests declare.
 //!
+//! * [`manifests`] reads the objects that a set of texts declares, with the options of delivery tools on them.
 //! * [`diff`] says of each object which fields differ from the live one, and whose they are.
 //!
 //! All functions are pure, and end on every input.
 
 pub mod diff;
+pub mod manifests;

@@ -1,10 +1,10 @@
-//! Integration tests of differences.
+//! Tests of plans from the outside.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that meets what it does not expect fails")]
 #![expect(clippy::print_stdout, reason = "a random test prints its seed")]
 
 mod diff;
 mod ignore;
+mod manifests;
 mod masking;
 mod random;
 mod server;
-mod zz;

@@ -33,7 +33,7 @@ struct Border {
 
 const RUNTIMES: [&str; 7] = ["tokio", "kube", "kube-client", "hyper", "rustls", "axum", "sqlx"];
 
-const BORDERS: [Border; 15] = [
+const BORDERS: [Border; 16] = [
     Border { name: "taffrail-object", uses: &[], never: &RUNTIMES, pure: true },
     Border { name: "taffrail-status", uses: &["taffrail-object"], never: &RUNTIMES, pure: true },
     Border { name: "taffrail-merge", uses: &[], never: &RUNTIMES, pure: true },
@@ -58,6 +58,12 @@ const BORDERS: [Border; 15] = [
     Border {
         name: "taffrail-api",
         uses: &["taffrail-apps", "taffrail-object", "taffrail-status"],
+        never: &RUNTIMES,
+        pure: true,
+    },
+    Border {
+        name: "taffrail-plan",
+        uses: &["taffrail-object", "taffrail-apps", "taffrail-merge"],
         never: &RUNTIMES,
         pure: true,
     },
