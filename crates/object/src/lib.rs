@@ -24,7 +24,8 @@
 //! * [`names`] checks the parts of a key by the rules of the API server.
 //! * [`LabelSelector`] is parsed from text or read from an object, matched against labels, and printed.
 //! * [`Predicate`] is an expression about objects in a language such as CEL.
-//! * [`JsonPath`] finds fields as kubectl does, [`Glob`] matches names as Argo CD does, and [`duration`] parses spans of time as Go does.
+//! * [`JsonPath`] finds fields as kubectl does, [`Glob`] matches names as Argo CD does, and [`duration`] parses spans of
+//!   time as Go does.
 
 pub mod duration;
 mod glob;

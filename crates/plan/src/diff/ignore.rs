@@ -238,6 +238,11 @@ impl IgnoreRules {
         if invalid.is_empty() { Ok(IgnoreRules { rules }) } else { Err(invalid) }
     }
 
+    /// Returns true if there is a rule for an object.
+    pub(super) fn concern(&self, key: &ObjectKey, wanted: &Value) -> bool {
+        self.rules.iter().any(|rule| rule.target.matches(key, wanted))
+    }
+
     /// Takes the fields of all rules for an object from both sides of it.
     ///
     /// # Errors

@@ -34,7 +34,7 @@ pub use report::{
 
 use fields::{covers, deduced, differences, find_all, is_hollow, is_too_deep, keeps_of, text_at, topmost};
 use mask::Redactor;
-use normalise::{LeftOut, is_aggregated, normalise, without_namespaces};
+use normalise::{LeftOut, is_aggregated, normal, normalise, without_namespaces};
 use owners::{Owned, Owners};
 use predict::{Apply, without_additions};
 
@@ -354,11 +354,7 @@ fn normalised(
         status: !answered.iter().any(owns_status),
         rules: input.options.ignores_aggregated_rules && all.into_iter().flatten().any(is_aggregated),
     };
-    let normal = |object: &Value| {
-        let mut object = object.clone();
-        normalise(&mut object, &kind, left_out);
-        object
-    };
+    let normal = |object: &Value| normal(object, &kind, left_out);
     let mut sides = Sides {
         wanted: normal(wanted),
         live: input.live.map_or_else(|| Value::Object(JsonMap::new()), normal),
@@ -421,6 +417,10 @@ fn ignore(
     owners: &Owners,
     result: &mut ObjectDiff,
 ) -> Result<(), Vec<UnknownReason>> {
+    if !input.rules.concern(&result.object, &sides.wanted) {
+        mask_together(&mut [predicted, &mut sides.live], &input.options.masked_annotations);
+        return Ok(());
+    }
     let (before_live, before) = (sides.live.clone(), predicted.clone());
     let both = [&mut *predicted, &mut sides.live];
     let taken = input.rules.apply(&result.object, &sides.wanted, of, both, entries, input.jq);

@@ -38,11 +38,31 @@ pub(super) fn is_aggregated(role: &Value) -> bool {
     role.get("aggregationRule").is_some_and(|rule| !rule.is_null())
 }
 
-/// Brings an object into the form in which it is compared.
-pub(super) fn normalise(object: &mut Value, kind: &GroupKind, left_out: LeftOut) {
-    if let Some(metadata) = map_at(object, "/metadata") {
-        SERVER_SET.iter().for_each(|name| drop(metadata.remove(*name)));
+/// Returns an object in the form in which it is compared.
+pub(super) fn normal(object: &Value, kind: &GroupKind, left_out: LeftOut) -> Value {
+    let mut normal = match object.as_object() {
+        // Managers are the greater part of many objects, and not copied.
+        Some(fields) => {
+            Value::Object(fields.iter().map(|(name, value)| (name.clone(), copy(name, value))).collect())
+        }
+        None => object.clone(),
+    };
+    normalise(&mut normal, kind, left_out);
+    normal
+}
+
+fn copy(name: &str, value: &Value) -> Value {
+    match value {
+        Value::Object(metadata) if name == "metadata" => {
+            let kept = metadata.iter().filter(|(name, _)| !SERVER_SET.contains(&&***name));
+            Value::Object(kept.map(|(name, value)| (name.clone(), value.clone())).collect())
+        }
+        value => value.clone(),
     }
+}
+
+/// Brings an object without what the API server sets in its metadata into the form in which it is compared.
+pub(super) fn normalise(object: &mut Value, kind: &GroupKind, left_out: LeftOut) {
     if let Some(annotations) = map_at(object, "/metadata/annotations") {
         annotations.remove(LAST_APPLIED);
     }

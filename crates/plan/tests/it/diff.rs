@@ -304,7 +304,7 @@ fn b37_merges_keep_defaults_and_remove_what_is_no_longer_applied() {
 }
 
 #[test]
-fn b37_another_version_is_told_apart_and_not_compared() {
+fn another_version_is_told_apart_and_not_compared() {
     let hpa = |version: &str, max: u32| {
         simple(
             &format!("autoscaling/{version}"),
@@ -330,7 +330,7 @@ fn b37_another_version_is_told_apart_and_not_compared() {
 }
 
 #[test]
-fn b37_defaults_within_lists_owned_as_a_whole_are_not_told_apart_offline() {
+fn defaults_within_lists_owned_as_a_whole_are_not_told_apart_offline() {
     let with = |tolerations: Value| {
         changed(&deployment(), |it| it["spec"]["template"]["spec"]["tolerations"] = tolerations)
     };
@@ -395,7 +395,7 @@ fn b38_what_webhooks_and_defaults_add_counts_on_demand_alone() {
 }
 
 #[test]
-fn b38_removals_and_nested_items_are_seen_beside_a_webhook() {
+fn removals_and_nested_items_are_seen_beside_a_webhook() {
     let before = changed(&deployment(), |it| {
         it["metadata"]["labels"]["old"] = json!("yes");
         push(&mut container(it)["env"], json!({"name": "OLD", "value": "1"}));

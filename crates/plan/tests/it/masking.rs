@@ -133,7 +133,7 @@ fn b40_masks_show_which_values_are_equal_and_nothing_else() {
 }
 
 #[test]
-fn b40_invalid_secrets_have_a_defined_result() {
+fn invalid_secrets_have_a_defined_result() {
     let live = apply(None, &data(&json!({"a": CANARY_DATA})), OURS);
     for wanted in [
         secret(&json!({"data": CANARY})),
