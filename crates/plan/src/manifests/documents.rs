@@ -166,6 +166,9 @@ impl Iterator for Documents<'_, '_> {
             };
             let (piece, first) = self.piece();
             self.format = if self.rest.is_empty() { Format::Over } else { Format::Yaml(None) };
+            if piece.trim_ascii().is_empty() && failed.is_none() && self.separator.is_none() {
+                continue;
+            }
             let read = self.yaml(piece, first).map_err(|own| failed.unwrap_or(own));
             match read {
                 Ok(document) if document.tree.is_null() => {

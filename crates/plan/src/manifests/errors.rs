@@ -13,7 +13,7 @@ pub(super) const MAX_LISTED: usize = 1_000;
 pub struct ManifestErrors {
     /// The errors by file and line, at most 1,000.
     pub errors: Vec<ManifestError>,
-    /// The number of errors beyond those listed.
+    /// The number of errors beyond those listed; reading stops at about 100,000.
     pub more: usize,
 }
 

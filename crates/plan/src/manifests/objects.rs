@@ -45,7 +45,8 @@ impl Draft {
 }
 
 impl Found {
-    /// Reads the objects of a file; returns false if the set has too many, so that no other file needs to be read.
+    /// Reads the objects of a file; returns false if the set has too many, or too many errors, so that no other file needs
+    /// to be read.
     pub(super) fn read(&mut self, file: &ManifestFile<'_>) -> bool {
         let name: Arc<str> = file.path.into();
         let mut replayed = self.replayed;
@@ -58,6 +59,9 @@ impl Found {
                 let place = self.drafts.pop().map(|draft| draft.place);
                 let place = place.unwrap_or(FileLine { file: name, line: 1 });
                 self.fail(place, None, ManifestErrorKind::TooManyObjects);
+                return false;
+            }
+            if self.more > MAX_OBJECTS {
                 return false;
             }
         }
