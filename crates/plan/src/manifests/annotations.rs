@@ -3,9 +3,8 @@
 use serde_json::{Map, Value};
 use taffrail_object::ObjectKey;
 
-use super::errors::{ManifestErrorKind as Kind, ManifestWarningKind};
+use super::errors::{ManifestErrorKind as Kind, ManifestWarningKind, sort};
 use super::near::{nearest, shown};
-use super::objects::sort;
 use super::options::{ApplyMode, HookDeletePolicy, HookPhase, Removal, Setting, SyncOptions};
 
 /// The errors and warnings about the annotations of an object, with their lines.

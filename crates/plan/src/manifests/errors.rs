@@ -1,5 +1,6 @@
 //! Errors and warnings about manifests, each with its place.
 
+use serde_json::Value;
 use taffrail_object::names::InvalidObjectName;
 
 use super::{FileLine, MAX_FILE_BYTES, MAX_NESTING, MAX_OBJECT_BYTES, MAX_OBJECTS};
@@ -251,4 +252,16 @@ pub enum ManifestWarningKind {
     /// A key stands twice at the top of a document; the last value counts.
     #[error("the key {0} stands twice, and its last value counts")]
     RepeatedKey(String),
+}
+
+/// Returns words for the sort of a value.
+pub(super) fn sort(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a map",
+    }
 }

@@ -8,7 +8,9 @@ use taffrail_object::{ItemKind, Lines, ObjectKey, names};
 
 use super::annotations;
 use super::documents::{Document, Documents};
-use super::errors::{MAX_LISTED, ManifestError, ManifestErrorKind, ManifestWarning, ManifestWarningKind};
+use super::errors::{
+    MAX_LISTED, ManifestError, ManifestErrorKind, ManifestWarning, ManifestWarningKind, sort,
+};
 use super::near::shown;
 use super::options::SyncOptions;
 use super::{FileLine, MAX_OBJECT_BYTES, MAX_OBJECTS, ManifestFile};
@@ -273,18 +275,6 @@ impl FieldReader {
 fn told(key: &ObjectKey) -> String {
     let (kind, path) = (shown(&key.kind), key.path());
     if key.name.is_empty() { kind.into_owned() } else { format!("{kind} {}", shown(&path)) }
-}
-
-/// Returns words for the sort of a value.
-pub(super) fn sort(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "a map",
-    }
 }
 
 /// Returns true if a value is larger than [`MAX_OBJECT_BYTES`] as JSON.
