@@ -24,6 +24,7 @@ mod images;
 pub mod logs;
 pub mod metrics_text;
 mod object_actions;
+mod object_diff;
 mod object_row;
 pub mod operations;
 mod overview;
@@ -59,6 +60,9 @@ pub use explain::{Answer, Explanation, ExplanationList, Flag, Flagged, OwningApp
 pub use images::{ImageUse, ImageUses};
 pub use object_actions::{
     ActionParameter, ActionRun, ActionRunRow, ObjectActionList, ObjectActionRow, ObjectChangeRow,
+};
+pub use object_diff::{
+    DiffClass, DiffFieldRow, DiffIgnoredRow, DiffList, DiffMethod, DiffOwnerRow, DiffResult, DiffRow,
 };
 pub use object_row::{ObjectEvent, ObjectList, ObjectRow};
 pub use overview::{FleetOverview, LateProblem, NodeTotals};

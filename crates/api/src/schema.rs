@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 
 use crate::hub::{AppHistory, PastApp, PastList};
 use crate::{
-    API_VERSION, ActionList, ActionRun, Answer, AppDetail, AppRow, AppTree, ClusterRow, EventRow,
+    API_VERSION, ActionList, ActionRun, Answer, AppDetail, AppRow, AppTree, ClusterRow, DiffRow, EventRow,
     Explanation, FleetOverview, List, ListItem, ObjectActionRow, ObjectRow, ResourceRow, RuleRow, RuleTrial,
     RulingRow, SettingList, StatusRow, TrustReport, WaitChange, WaitSummary,
 };
@@ -22,6 +22,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         of_list::<AppDetail>(),
         of_list::<AppTree>(),
         of_list::<EventRow>(),
+        of_list::<DiffRow>(),
         of_list::<Explanation>(),
         of_list::<AppHistory>(),
         ("PastAppList", schema::<PastList<PastApp>>("PastAppList")),

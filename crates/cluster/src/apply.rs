@@ -26,7 +26,7 @@ pub struct ApplyRequest<'a> {
     pub body: &'a [u8],
     /// The field manager, as in `metadata.managedFields`. What it applied before and `body` no longer has is removed,
     /// unless others own it too.
-    pub manager: &'static str,
+    pub manager: &'a str,
     /// True to take the fields that other managers own, false to fail with [`WriteError::FieldConflict`].
     pub force: bool,
     /// True for a server-side dry run: the server validates and admits the change, and stores nothing.

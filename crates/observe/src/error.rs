@@ -26,7 +26,7 @@ impl Failure {
     }
 
     /// Makes a failure from a failed read; its hint is not included.
-    pub(crate) fn of_read(error: &ReadError) -> Failure {
+    pub fn of_read(error: &ReadError) -> Failure {
         Failure { reason: error.reason().as_str().to_owned(), message: chain(error) }
     }
 }

@@ -17,12 +17,14 @@
 //! * `reporter` sends a hub [`Report`](taffrail_api::report::Report)s of the watched clusters, and writes the statuses that
 //!   an agent may write.
 //! * `conditions` writes the status of a cluster into an object that stands for it.
+//! * `dry_run` asks an API server what an apply of a declared object would leave.
 //! * `found` finds clusters that Secrets of the watched ones name, and adds them to those that are watched.
 //! * [`logs`] reads and follows the logs of containers.
 //! * `sameness` finds out which contexts are one cluster; `timing` divides the time of a read among clusters.
 
 mod conditions;
 mod connector;
+mod dry_run;
 mod dump;
 mod ending;
 mod error;
@@ -50,6 +52,7 @@ mod timing;
 
 pub use conditions::{CONDITIONS_FIELD_MANAGER, write_conditions};
 pub use connector::{ClusterConnector, for_each_cluster};
+pub use dry_run::{ApplyAnswer, AskedApply, DeclaredManifest, ask_apply};
 pub use dump::{DumpRequest, read_dumps};
 pub use error::{Failure, ObserveError};
 pub use fleet::{FleetSnapshot, LEFT_OUT};

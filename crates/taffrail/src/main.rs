@@ -145,6 +145,7 @@ fn run(console: &Console) -> Result<Exit, CommandError> {
         Command::Resume(of) => commands::verbs::run(Verb::Resume, &of.acting, console),
         Command::Actions(arguments) => commands::actions::list(arguments, console),
         Command::Action(arguments) => commands::actions::run(arguments, console),
+        Command::Diff(arguments) => commands::diff::run(arguments, console),
         Command::Dump(arguments) => commands::dump::run(arguments, console),
         Command::Rules(arguments) => commands::rules::run(arguments, console),
         #[cfg(feature = "hub")]

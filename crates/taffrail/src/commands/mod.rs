@@ -13,6 +13,7 @@ pub(crate) mod completion;
 pub(crate) mod config;
 #[cfg(feature = "demo")]
 pub(crate) mod demo;
+pub(crate) mod diff;
 pub(crate) mod dump;
 pub(crate) mod events;
 pub(crate) mod explain;
@@ -56,6 +57,7 @@ use completion::CompletionArguments;
 use config::ConfigArguments;
 #[cfg(feature = "demo")]
 use demo::DemoArguments;
+use diff::DiffArguments;
 use dump::DumpArguments;
 use history::HistoryArguments;
 #[cfg(feature = "hub")]
@@ -159,6 +161,7 @@ commands! {
     Tui(TuiArguments),
     Trust(TrustArguments),
     Status(StatusArguments),
+    Diff(DiffArguments),
     Wait(WaitArguments),
     Reconcile(ReconcileArguments),
     Suspend(SuspendArguments),
@@ -206,7 +209,9 @@ impl Command {
             Command::Logs(arguments) => &mut arguments.source,
             Command::Overview(arguments) => &mut arguments.view.source,
             Command::Status(arguments) => &mut arguments.source,
-            Command::Wait(WaitArguments { clusters, .. }) | Command::Dump(DumpArguments { clusters, .. }) => {
+            Command::Wait(WaitArguments { clusters, .. })
+            | Command::Diff(DiffArguments { clusters, .. })
+            | Command::Dump(DumpArguments { clusters, .. }) => {
                 return Some((&mut clusters.context, &mut clusters.trust));
             }
             Command::Reconcile(arguments) => &mut arguments.acting.source,
@@ -269,6 +274,7 @@ impl Command {
             | Command::Resume(_)
             | Command::Actions(_)
             | Command::Action(_)
+            | Command::Diff(_)
             | Command::Dump(_)
             | Command::Rules(_)
             | Command::History(_)

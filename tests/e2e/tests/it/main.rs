@@ -18,6 +18,7 @@ mod apps;
 mod broken;
 mod clusters;
 mod conditions;
+mod diff;
 mod harness;
 mod helm;
 mod noisy;

@@ -1,0 +1,125 @@
+//! `taffrail diff`: says how the objects of manifests differ from the live ones, and whose the differences are.
+
+mod arguments;
+mod ask;
+mod print;
+mod rows;
+
+use std::io::Read as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use taffrail_api::{DiffList, DiffResult, ErrorRow};
+use taffrail_observe::{TimeBudget, TimeLimits, input};
+use taffrail_plan::diff::IgnoreRules;
+use taffrail_plan::manifests::MAX_FILE_BYTES;
+
+pub(crate) use arguments::DiffArguments;
+use ask::{ClusterDiff, Question};
+
+use super::get;
+use crate::cli::{ListOutput, TextOutput};
+use crate::command_error::{CommandError, Exit, written};
+use crate::output::answer::Console;
+use crate::source;
+
+/// The time for one cluster: each object takes two requests or more.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// A file of manifests: its name, and its content.
+struct ReadFile {
+    path: String,
+    content: Vec<u8>,
+}
+
+pub(crate) fn run(arguments: &DiffArguments, console: &Console) -> Result<Exit, CommandError> {
+    let question = Arc::new(Question {
+        files: files(arguments)?,
+        namespace: arguments.default_namespace.clone(),
+        manager: arguments.field_manager.clone(),
+        rules: rules(arguments)?,
+        includes_additions: arguments.all_fields,
+    });
+    let source = arguments.clusters.source(PATIENCE);
+    let fleet = source::members(&source)?;
+    for problem in &fleet.problems {
+        CommandError::from(problem).print(console);
+    }
+    let limits = TimeLimits { total: TimeBudget::PerCluster(PATIENCE), request: source.request_timeout };
+    let asked = source::each(fleet.members, limits, |connector| {
+        let question = Arc::clone(&question);
+        async move { ask::compare(&connector, &question).await }
+    })?;
+    let has_problems = !fleet.problems.is_empty();
+    let (mut items, mut errors, mut told) = (Vec::new(), Vec::new(), Vec::new());
+    let is_one = asked.len() == 1;
+    for ClusterDiff { cluster, rows, errors: failed, warnings, not_compared } in asked {
+        let place = if is_one { String::new() } else { format!("{cluster}: ") };
+        told.extend(warnings.into_iter().map(|warning| (place.clone(), warning)));
+        if not_compared > 0 {
+            let what = format!("{not_compared} hooks and objects that are never applied are not compared");
+            told.push((place, CommandError::unreadable(what).harmless()));
+        }
+        items.extend(rows);
+        errors.extend(failed);
+    }
+    let list = DiffList::of(items, errors);
+    written(match arguments.output {
+        TextOutput::Json => get::document(ListOutput::Json, &list, console),
+        TextOutput::Text => print::text(&list.items, is_one, console),
+    })?;
+    let mut told_already: Vec<(String, String)> = Vec::new();
+    for (place, warning) in told {
+        // Several clusters of one fleet often warn of the same.
+        let message = (place.clone(), warning.to_string());
+        if !told_already.contains(&message) {
+            warning.print_about(&place, console);
+            told_already.push(message);
+        }
+    }
+    for ErrorRow { cluster, scope, message, .. } in &list.errors {
+        let place = if is_one { String::new() } else { format!("{cluster}: ") };
+        CommandError::unreadable(format_args!("{scope}: {message}")).print_about(&place, console);
+    }
+    let has = |result| list.items.iter().any(|row| row.result == result);
+    Ok(match () {
+        () if has_problems || !list.errors.is_empty() || has(DiffResult::Unknown) => Exit::Incomplete,
+        () if has(DiffResult::Create) || has(DiffResult::Change) => Exit::No,
+        () => Exit::Yes,
+    })
+}
+
+/// Reads the files of manifests. Of one that is too large, so much that the reader of manifests says so.
+fn files(arguments: &DiffArguments) -> Result<Vec<ReadFile>, CommandError> {
+    let (sources, problems) = input::sources(&arguments.files, arguments.recursive);
+    if let Some(problem) = problems.into_iter().next() {
+        return Err(problem.into());
+    }
+    let mut files = Vec::new();
+    for source in sources {
+        let path = source.name();
+        let mut content = Vec::new();
+        let reader = source.open()?;
+        let read = reader.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut content);
+        read.map_err(|error| {
+            CommandError::unreadable(format_args!("cannot read {path}")).with_source(&error)
+        })?;
+        files.push(ReadFile { path, content });
+    }
+    Ok(files)
+}
+
+/// Reads the rules that ignore fields; none if no file is named.
+fn rules(arguments: &DiffArguments) -> Result<IgnoreRules, CommandError> {
+    let Some(path) = &arguments.ignore_rules else { return Ok(IgnoreRules::default()) };
+    let shown = path.display();
+    let usage = |error: &dyn std::error::Error| {
+        CommandError::usage(format_args!("cannot read the rules in {shown}")).with_source(error)
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| usage(&error))?;
+    let written: arguments::WrittenRules = serde_saphyr::from_str(&text).map_err(|error| usage(&error))?;
+    IgnoreRules::new(&written.ignore_differences, &written.ignore).map_err(|invalid| {
+        let each: Vec<String> = invalid.iter().map(ToString::to_string).collect();
+        CommandError::usage(format_args!("{shown}: {}", each.join("; ")))
+    })
+}
