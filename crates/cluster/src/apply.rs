@@ -21,8 +21,9 @@ pub struct ApplyRequest<'a> {
     pub name: &'a str,
     /// The subresource to apply to, such as `status`; `None` for the object itself.
     pub subresource: Option<&'a str>,
-    /// The wanted fields as JSON, with `apiVersion`, `kind` and `metadata.name`. The server refuses it with
-    /// [`WriteError::Conflict`] if it has a `metadata.uid` or a `metadata.resourceVersion` that is not the object's.
+    /// The wanted fields as JSON, with `apiVersion`, `kind` and `metadata.name`. With a `metadata.resourceVersion` that is
+    /// not the object's the server refuses it with [`WriteError::Conflict`]; with another `metadata.uid` than the object's
+    /// with [`WriteError::Invalid`], and with any if there is no object, with [`WriteError::Conflict`].
     pub body: &'a [u8],
     /// The field manager, as in `metadata.managedFields`. What it applied before and `body` no longer has is removed,
     /// unless others own it too.

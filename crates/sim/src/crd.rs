@@ -1,5 +1,7 @@
 //! CustomResourceDefinitions: the resources that they define.
 
+use std::sync::OnceLock;
+
 use serde_json::{Value, json};
 use taffrail_object::kinds::ALL_VERBS;
 
@@ -98,6 +100,7 @@ fn version(spec: &Value, version: &Value, does: &Behaviours) -> Version {
         schema: schema.map(Schema::new),
         selectable,
         warning: deprecated,
+        object_type: OnceLock::new(),
     }
 }
 

@@ -81,6 +81,14 @@ impl Cause {
         Cause { reason: "FieldValueForbidden", message: format!("Forbidden: {what}"), field: field.into() }
     }
 
+    pub(crate) fn too_long(field: impl Into<String>, most: usize) -> Cause {
+        Cause {
+            reason: "FieldValueTooLong",
+            message: format!("Too long: may not be more than {most} bytes"),
+            field: field.into(),
+        }
+    }
+
     pub(crate) fn unsupported(field: impl Into<String>, value: &Value, supported: &[&str]) -> Cause {
         let supported: Vec<String> = supported.iter().map(|value| format!("{value:?}")).collect();
         Cause {
@@ -276,12 +284,15 @@ impl ApiError {
         ApiError::new(415, "UnsupportedMediaType", message)
     }
 
-    /// Builds the error 415 for server-side apply, which is not supported; some clients then send another form of
-    /// patch.
-    pub(crate) fn no_server_side_apply() -> ApiError {
-        let message = "server-side apply is not supported by the simulated API server: use a merge patch, or kubectl \
-                       apply without --server-side";
-        ApiError::new(415, "UnsupportedMediaType", message).with_details(Details::default())
+    /// Builds the error 409 for an apply that would take fields of other managers; the causes are messages and paths.
+    pub(crate) fn apply_conflict(message: String, causes: Vec<(String, String)>) -> ApiError {
+        let causes = causes.into_iter().map(|(message, field)| Cause {
+            reason: "FieldManagerConflict",
+            message,
+            field,
+        });
+        let details = Details { causes: causes.collect(), ..Details::default() };
+        ApiError::new(409, "Conflict", message).with_details(details)
     }
 
     pub(crate) fn patch_fails() -> ApiError {

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use taffrail_object::JsonPath;
 use taffrail_object::kinds::{self, BuiltInKind};
 
+use crate::object_type::ObjectType;
 use crate::schema::Schema;
 
 /// One line for each column of `kubectl get`: resource, name, type, format, priority.
@@ -49,6 +50,8 @@ pub(crate) struct Version {
     pub(crate) selectable: Vec<String>,
     /// The warning for clients that use the version, such as its deprecation; `None` if there is none.
     pub(crate) warning: Option<String>,
+    /// The type of its objects, once it was needed.
+    pub(crate) object_type: OnceLock<ObjectType>,
 }
 
 /// The paths of the fields that the scale subresource reads and writes, each as keys.
@@ -177,6 +180,7 @@ fn resource(built_in: &BuiltInKind) -> Resource {
             }
             _ => None,
         },
+        object_type: OnceLock::new(),
     };
     Resource {
         group: group.into(),

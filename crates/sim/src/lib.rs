@@ -33,17 +33,19 @@
 //! * The suite in `tests/it/conformance` runs against the real kube-apiserver too. Each behaviour can be switched off
 //!   (`behaviour`), and then the cases about it fail.
 //! * `bench/peers/clientgo` shows what programs over client-go do with an API server; tests run it against both servers.
-//!   It also writes the table of fields (`crates/object/src/protobuf/messages.tsv`) by which Protobuf bodies are read and
-//!   OpenAPI is answered.
+//!   It also writes the table of fields (`crates/object/src/protobuf/messages.tsv`) by which Protobuf bodies are read.
+//! * `apply` and `managed` merge objects and record who owns their fields, by the crate `merge`, which also has the schemas
+//!   of built-in kinds.
 //!
 //! # Limits
 //!
-//! * Server-side apply is answered with 415. Bodies may be Protobuf, except of CustomResourceDefinitions and
-//!   APIServices; answers with objects are always JSON, which clients that prefer Protobuf accept as well.
+//! * Server-side apply works on objects and their status, not on `scale`; an object is applied in the `apiVersion` in
+//!   which it was stored. Bodies may be Protobuf, except of CustomResourceDefinitions and APIServices; answers with
+//!   objects are always JSON, which clients that prefer Protobuf accept as well.
 //!
 //! * Objects of built-in kinds are not checked against their schemas, and only the fields that clients wait for are
-//!   defaulted. Field managers exist only on request ([`FleetBuilder::managers`]) and in complete recordings
-//!   ([`FleetBuilder::verbatim`]).
+//!   defaulted; some of the fields that cannot change are refused (`immutable`). Field managers exist on request
+//!   ([`FleetBuilder::managers`]), in complete recordings ([`FleetBuilder::verbatim`]), and once an object was applied.
 //!
 //! * `exec`, `attach`, `portforward`, `proxy`, ephemeral containers, tokens of ServiceAccounts and `metrics.k8s.io` do
 //!   not exist, nor do `events.k8s.io` and `autoscaling/v1`, which are second views of `v1` and `autoscaling/v2`.
@@ -60,6 +62,7 @@
 
 mod access;
 mod admission;
+mod apply;
 mod behaviour;
 mod clock;
 mod cluster;
@@ -71,8 +74,11 @@ mod fault;
 mod fleet;
 mod fleet_state;
 mod http;
+mod immutable;
+mod kept;
 mod kinds;
 mod managed;
+mod object_type;
 mod patch;
 mod prometheus;
 mod schema;

@@ -1,16 +1,29 @@
 //! Field managers: the clients that wrote the fields of an object, with times, as kube-apiserver records them for every
-//! update.
+//! write.
 
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use taffrail_merge::{FieldSet, ManagedEntry, ManagedFields, Managers, PathElement, UpdateError, Updater};
 
 use crate::behaviour::Behaviour;
-use crate::clock::stamp;
 use crate::kinds::Resource;
 use crate::state::Inner;
 use crate::store::Texts;
 use crate::target::{Part, Target};
+
+/// The manager of what an object had before the first apply, if nobody is known to own it.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// The manager of updates that are so old that they are no longer told apart.
+const ANCIENT: &str = "ancient-changes";
+
+/// The maximum number of entries of updates; older ones are merged.
+const MAX_UPDATERS: usize = 10;
+
+/// The identifier of a write while it is recorded, so that it owns only what it changed.
+const PRESENT: &str = "present write";
 
 /// The client that makes a write, for its field managers.
 #[derive(Debug, Clone, Default)]
@@ -21,238 +34,6 @@ pub(crate) struct Writer {
     pub(crate) status: String,
     /// The subresource of the write; empty for the object itself and for `status`, which [`Part`] states.
     pub(crate) subresource: &'static str,
-}
-
-/// The fields of metadata that only the server writes, so that they have no manager.
-const OF_SERVER: [&str; 10] = [
-    "name",
-    "namespace",
-    "creationTimestamp",
-    "selfLink",
-    "uid",
-    "generation",
-    "managedFields",
-    "resourceVersion",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-];
-
-/// Fields that every object of a built-in kind has, even if empty, so that no write counts as adding them.
-const ALWAYS_THERE: [&str; 8] =
-    ["metadata", "spec", "status", "strategy", "updateStrategy", "template", "jobTemplate", "containers"];
-
-/// Maps of built-in kinds that have one manager as a whole.
-const ATOMIC: [&str; 10] = [
-    "selector",
-    "nodeSelector",
-    "labelSelector",
-    "claimRef",
-    "configMapKeyRef",
-    "secretKeyRef",
-    "fieldRef",
-    "resourceFieldRef",
-    "involvedObject",
-    "roleRef",
-];
-
-/// A set of fields, as a tree like `fieldsV1`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Fields {
-    /// True if the path to this node is itself in the set.
-    is_member: bool,
-    children: BTreeMap<String, Fields>,
-}
-
-impl Fields {
-    fn read(value: &Value) -> Fields {
-        let members = value.as_object();
-        let children = members.into_iter().flatten().filter(|(key, _)| *key != ".");
-        let children: BTreeMap<String, Fields> =
-            children.map(|(key, value)| (key.clone(), Fields::read(value))).collect();
-        let is_member = children.is_empty() || members.is_some_and(|members| members.contains_key("."));
-        Fields { is_member, children }
-    }
-
-    fn write(&self) -> Value {
-        let mut members = Map::new();
-        if self.is_member && !self.children.is_empty() {
-            members.insert(".".to_owned(), json!({}));
-        }
-        members.extend(self.children.iter().map(|(key, child)| (key.clone(), child.write())));
-        Value::Object(members)
-    }
-
-    fn is_empty(&self) -> bool {
-        !self.is_member && self.children.is_empty()
-    }
-
-    fn child(&mut self, key: String) -> &mut Fields {
-        self.children.entry(key).or_default()
-    }
-
-    fn add(&mut self, other: Fields) {
-        self.is_member |= other.is_member;
-        for (key, child) in other.children {
-            self.child(key).add(child);
-        }
-    }
-
-    /// Removes the paths of `other` from the set; with `below`, also all paths below them.
-    fn subtract(&mut self, other: &Fields, below: bool) {
-        if other.is_member {
-            self.is_member = false;
-            if below {
-                self.children.clear();
-            }
-        }
-        self.children.retain(|key, child| {
-            if let Some(other) = other.children.get(key) {
-                child.subtract(other, below);
-            }
-            !child.is_empty()
-        });
-    }
-
-    /// Removes all descendants that neither are in the set nor have a descendant in it.
-    fn prune(&mut self) {
-        self.children.retain(|_, child| {
-            child.prune();
-            !child.is_empty()
-        });
-    }
-}
-
-/// The fields that a write set, and the fields that it removed.
-#[derive(Debug, Default)]
-struct Difference {
-    touched: Fields,
-    removed: Fields,
-}
-
-/// The way in which the elements of a list are identified.
-enum Elements {
-    /// Not at all: the list is managed as one value.
-    Atomic,
-    /// By the element itself.
-    Set,
-    /// By the values of these members.
-    Keyed(&'static [&'static str]),
-}
-
-/// Returns how the elements of the list at `path` are identified; `custom` is true for a custom resource, whose
-/// schema is not consulted.
-fn elements(custom: bool, path: &[&str]) -> Elements {
-    let [above @ .., field] = path else { return Elements::Atomic };
-    match *field {
-        "finalizers" if above == ["metadata"] => return Elements::Set,
-        "ownerReferences" => return Elements::Keyed(&["uid"]),
-        _ if custom => return Elements::Atomic,
-        _ => {}
-    }
-    match *field {
-        "containers" | "initContainers" | "env" | "volumes" => Elements::Keyed(&["name"]),
-        "volumeMounts" => Elements::Keyed(&["mountPath"]),
-        "conditions" => Elements::Keyed(&["type"]),
-        "podIPs" | "hostIPs" => Elements::Keyed(&["ip"]),
-        "ports" if above.contains(&"containers") => Elements::Keyed(&["containerPort", "protocol"]),
-        "ports" if above == ["spec"] => Elements::Keyed(&["port", "protocol"]),
-        _ => Elements::Atomic,
-    }
-}
-
-/// Returns the elements of a list by their identity; `None` if an element has none or two have the same.
-fn keyed<'v>(list: &'v [Value], keys: &Elements) -> Option<BTreeMap<String, &'v Value>> {
-    let key = |element: &Value| match keys {
-        Elements::Atomic => None,
-        Elements::Set => Some(format!("v:{element}")),
-        Elements::Keyed(names) => {
-            let members: Option<BTreeMap<&str, &Value>> =
-                names.iter().map(|name| Some((*name, element.get(name)?))).collect();
-            Some(format!("k:{}", json!(members?)))
-        }
-    };
-    let found: Option<BTreeMap<String, &Value>> = list.iter().map(|it| Some((key(it)?, it))).collect();
-    found.filter(|found| found.len() == list.len())
-}
-
-/// Returns the fields at `path` that differ before and after a write.
-fn compare<'v>(
-    custom: bool,
-    path: &mut Vec<&'v str>,
-    before: Option<&'v Value>,
-    after: Option<&'v Value>,
-) -> Difference {
-    let mut found = Difference::default();
-    let there = |value: Option<&'v Value>| value.filter(|value| !value.is_null());
-    let (before, after) = (there(before), there(after));
-    if before == after {
-        return found;
-    }
-    let Some(after) = after else {
-        found.removed.is_member = true;
-        return found;
-    };
-    let field = path.last().copied().unwrap_or_default();
-    let is_kept = !custom && ALWAYS_THERE.contains(&field);
-    match after {
-        Value::Object(members) if custom || !ATOMIC.contains(&field) => {
-            let old = before.and_then(Value::as_object);
-            found.touched.is_member = members.is_empty() || old.is_none() && !is_kept;
-            let gone = old.into_iter().flatten().filter(|(key, _)| !members.contains_key(*key));
-            let names = members.iter().chain(gone).map(|(key, _)| key);
-            for name in names {
-                path.push(name);
-                let below = compare(custom, path, old.and_then(|old| old.get(name)), members.get(name));
-                path.pop();
-                found.take(format!("f:{name}"), below);
-            }
-        }
-        Value::Array(list) => {
-            let keys = elements(custom, path);
-            let old = before.and_then(Value::as_array);
-            let (new, old) = (keyed(list, &keys), old.map_or(Some(BTreeMap::new()), |old| keyed(old, &keys)));
-            let (Some(new), Some(old)) = (new, old) else {
-                found.touched.is_member = true;
-                return found;
-            };
-            found.touched.is_member = before.is_none() && !is_kept;
-            let gone = old.keys().filter(|key| !new.contains_key(*key));
-            for key in new.keys().chain(gone) {
-                // An element is never one of [`ALWAYS_THERE`], even in a list of that name.
-                path.push("");
-                let below = compare(custom, path, old.get(key).copied(), new.get(key).copied());
-                path.pop();
-                found.take(key.clone(), below);
-            }
-        }
-        _ => found.touched.is_member = true,
-    }
-    found
-}
-
-impl Difference {
-    fn take(&mut self, key: String, below: Difference) {
-        if !below.touched.is_empty() {
-            self.touched.children.insert(key.clone(), below.touched);
-        }
-        if !below.removed.is_empty() {
-            self.removed.children.insert(key, below.removed);
-        }
-    }
-}
-
-/// Returns the status of an object, or the rest of it, as `part` says, without fields that have no managers.
-fn part_of(object: &Value, part: Part, has_status: bool) -> Value {
-    let mut all = object.as_object().cloned().unwrap_or_default();
-    if part == Part::Status {
-        all.retain(|key, _| key == "status");
-        return Value::Object(all);
-    }
-    all.retain(|key, _| !(matches!(key.as_str(), "apiVersion" | "kind") || has_status && key == "status"));
-    if let Some(metadata) = all.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.retain(|key, _| !OF_SERVER.contains(&key.as_str()));
-    }
-    Value::Object(all)
 }
 
 /// Returns the name of the control-plane controller that writes this part of an object.
@@ -277,19 +58,179 @@ impl Writer {
     }
 }
 
+fn path(keys: &[&str]) -> Vec<PathElement> {
+    keys.iter().map(|key| PathElement::Field((*key).to_owned())).collect()
+}
+
+/// Returns the fields that never have a manager, because only the server writes them.
+fn of_server() -> FieldSet {
+    let metadata = [
+        "name",
+        "namespace",
+        "creationTimestamp",
+        "selfLink",
+        "uid",
+        "clusterName",
+        "generation",
+        "managedFields",
+        "resourceVersion",
+    ];
+    let all = [vec!["apiVersion"], vec!["kind"], vec!["metadata"]];
+    let all = all.into_iter().chain(metadata.map(|key| vec!["metadata", key]));
+    all.map(|keys| path(&keys)).collect()
+}
+
+/// Returns the fields that a write of this part of an object cannot change, and so does not own: `GetResetFields` in
+/// Kubernetes' registries.
+fn reset(target: &Target, part: Part) -> FieldSet {
+    let resource = &target.resource;
+    let keys: &[&[&str]] = match (part, &*resource.group, &*resource.plural) {
+        (Part::Main, "certificates.k8s.io", "certificatesigningrequests") => &[&["spec"], &["status"]],
+        (Part::Main, ..) if target.has_status() => &[&["status"]],
+        (Part::Main, ..) => &[],
+        (_, "apps", "deployments") => &[&["spec"], &["metadata", "labels"]],
+        (_, "", "pods") => &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]],
+        (_, "certificates.k8s.io", "certificatesigningrequests") => &[&["spec"], &["status", "conditions"]],
+        (
+            _,
+            "flowcontrol.apiserver.k8s.io"
+            | "resource.k8s.io"
+            | "storage.k8s.io"
+            | "admissionregistration.k8s.io",
+            _,
+        )
+        | (_, "networking.k8s.io", "servicecidrs") => &[&["spec"], &["metadata"]],
+        _ if resource.custom => &[&["spec"], &["metadata"]],
+        _ => &[&["spec"]],
+    };
+    keys.iter().map(|keys| path(keys)).collect()
+}
+
+/// The owners of an object's fields, by their identifiers.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Owners(BTreeMap<String, ManagedEntry>);
+
+impl Owners {
+    /// Reads the owners from an object; none if they cannot be read.
+    pub(crate) fn of(object: &Value) -> Owners {
+        let entries = ManagedEntry::read_all(object).unwrap_or_default();
+        Owners(entries.into_iter().map(|entry| (entry.id(), entry)).collect())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn managers(&self) -> Managers {
+        let managed = |entry: &ManagedEntry| ManagedFields {
+            fields: entry.fields.clone(),
+            version: entry.version.clone(),
+            is_applied: entry.is_applied,
+        };
+        self.0.iter().map(|(id, entry)| (id.clone(), managed(entry))).collect()
+    }
+
+    /// Takes over what `managers` own now. `own` is the entry of a manager that may be new.
+    fn set(&mut self, managers: Managers, own: ManagedEntry) {
+        self.0.entry(own.id()).or_insert(own);
+        self.0.retain(|id, entry| {
+            let Some(owned) = managers.get(id) else { return false };
+            entry.fields = owned.fields.clone();
+            entry.version.clone_from(&owned.version);
+            true
+        });
+    }
+
+    /// Merges the oldest updates if there are too many, each with another of its `apiVersion`.
+    fn cap(&mut self) {
+        let updates = self.0.iter().filter(|(_, entry)| !entry.is_applied);
+        let mut updates: Vec<(Option<Timestamp>, String)> =
+            updates.map(|(id, entry)| (entry.time, id.clone())).collect();
+        updates.sort();
+        let mut left = updates.len();
+        let mut firsts: BTreeMap<String, String> = BTreeMap::new();
+        for (time, id) in updates {
+            if left <= MAX_UPDATERS {
+                return;
+            }
+            let Some(version) = self.0.get(&id).map(|entry| entry.version.clone()) else { continue };
+            let Some(first) = firsts.get(&version) else {
+                firsts.insert(version, id);
+                continue;
+            };
+            let bucket = entry(ANCIENT, &version, "", false);
+            let place = bucket.id();
+            let first = self.0.remove(first).map(|first| first.fields).unwrap_or_default();
+            let merged = self.0.remove(&id).map(|merged| merged.fields).unwrap_or_default();
+            let old = self.0.remove(&place).map(|old| old.fields).unwrap_or_default();
+            let fields = first.union(&merged).union(&old);
+            self.0.insert(place, ManagedEntry { fields, time, ..bucket });
+            left -= 1;
+        }
+    }
+
+    /// Writes the owners into an object, in the order of the API server.
+    pub(crate) fn write(&self, object: &mut Value) {
+        let Some(metadata) = object["metadata"].as_object_mut() else { return };
+        if self.is_empty() {
+            metadata.remove("managedFields");
+            return;
+        }
+        let mut entries: Vec<&ManagedEntry> = self.0.values().collect();
+        entries.sort_by(|one, other| {
+            let key = |it: &ManagedEntry| (!it.is_applied, it.time.map_or(0, Timestamp::as_second));
+            let words = |it: &ManagedEntry| [it.manager.clone(), it.version.clone(), it.subresource.clone()];
+            key(one).cmp(&key(other)).then_with(|| words(one).cmp(&words(other)))
+        });
+        let entries: Vec<Value> = entries.into_iter().map(ManagedEntry::to_value).collect();
+        metadata.insert("managedFields".to_owned(), Value::Array(entries));
+    }
+}
+
+fn entry(manager: &str, version: &str, subresource: &str, is_applied: bool) -> ManagedEntry {
+    ManagedEntry {
+        manager: manager.to_owned(),
+        is_applied,
+        version: version.to_owned(),
+        subresource: subresource.to_owned(),
+        time: None,
+        fields: FieldSet::default(),
+    }
+}
+
+/// Returns true if an object asks to forget its managers: by one entry that is empty.
+fn is_reset(object: &Value) -> bool {
+    let entries = object["metadata"]["managedFields"].as_array();
+    entries.is_some_and(|entries| matches!(&entries[..], [Value::Object(only)] if only.is_empty()))
+}
+
+/// An apply to an object.
+#[derive(Debug)]
+pub(crate) struct Application<'a> {
+    pub(crate) part: Part,
+    pub(crate) manager: &'a str,
+    pub(crate) config: &'a Value,
+    pub(crate) force: bool,
+}
+
 impl Inner {
     fn keeps_managers(&self) -> bool {
         self.fleet.options.managers && self.does.on(Behaviour::ManagedFields)
     }
 
-    /// Returns the texts to store for an object, with its field managers if the fleet keeps them.
+    /// Returns the texts to store for an object, with its field managers if it has any: the fleet keeps them, or it was
+    /// applied.
     pub(crate) fn texts(&self, object: &Value) -> Texts {
         let interner = &self.fleet.interner;
-        if self.keeps_managers() { Texts::recorded(object, interner) } else { Texts::of(object, interner) }
+        if self.does.on(Behaviour::ManagedFields) {
+            Texts::recorded(object, interner)
+        } else {
+            Texts::of(object, interner)
+        }
     }
 
     /// Updates the field managers in `after` for a write of these `parts` by `writer`; `before` is the former state,
-    /// null for a new object.
+    /// null for a new object. An object of which nobody is known to own a field stays so until it is applied.
     pub(crate) fn manage(
         &self,
         target: &Target,
@@ -298,73 +239,163 @@ impl Inner {
         before: &Value,
         after: &mut Value,
     ) {
-        if !self.keeps_managers() {
+        let is_new = before.is_null();
+        let is_whole = parts.contains(&Part::Main) && writer.subresource.is_empty();
+        let is_reset = is_reset(after);
+        let forgets = is_whole && is_reset && self.does.on(Behaviour::ManagersReset);
+        // A client may write the managers, too.
+        let sent = Owners::of(after);
+        let mut owners = match is_whole && !is_reset && !sent.is_empty() && !is_new {
+            true => sent,
+            false => Owners::of(before),
+        };
+        if let Some(metadata) = after["metadata"].as_object_mut() {
+            metadata.remove("managedFields");
+        }
+        let tracks = if is_new { self.keeps_managers() } else { !owners.is_empty() };
+        if !tracks || forgets || !self.does.on(Behaviour::ManagedFields) {
             return;
         }
-        let resource = &target.resource;
-        let api_version = target.api_version();
-        let entries = before["metadata"]["managedFields"].as_array();
-        let mut entries = entries.cloned().unwrap_or_default();
+        let now = self.fleet.clock.now();
+        let both = parts.len() > 1;
+        let of = target.object_type();
+        let old = of.filled(&if is_new { target.empty() } else { without_managers(before) });
+        let new = of.filled(after);
         for part in parts.iter().copied() {
             if part == Part::Status && !target.has_status() {
                 continue;
             }
-            let parts = [before, &*after].map(|object| part_of(object, part, target.has_status()));
-            let [old, new] = &parts;
-            let mut found = compare(resource.custom, &mut Vec::new(), Some(old), Some(new));
-            // The root and `metadata` belong to all objects.
-            found.touched.is_member = false;
-            if let Some(metadata) = found.touched.children.get_mut("f:metadata") {
-                metadata.is_member = false;
+            let mut ignored = reset(target, part);
+            if both && part == Part::Status {
+                let keys = [&old, &new].into_iter().filter_map(Value::as_object).flat_map(Map::keys);
+                let others = keys.filter(|key| *key != "status").map(|key| path(&[key]));
+                ignored = ignored.union(&others.collect());
             }
-            found.touched.prune();
-            for entry in &mut entries {
-                let mut fields = Fields::read(&entry["fieldsV1"]);
-                fields.subtract(&found.touched, false);
-                fields.subtract(&found.removed, true);
-                entry["fieldsV1"] = fields.write();
-            }
-            let name = writer.of_part(resource, part);
             let subresource = if part == Part::Status { "status" } else { writer.subresource };
-            let own = entries.iter().position(|entry| {
-                entry["manager"] == name
-                    && entry["operation"] == "Update"
-                    && entry["apiVersion"] == api_version
-                    && entry["subresource"].as_str().unwrap_or_default() == subresource
-            });
-            if !found.touched.is_empty() {
-                let mut entry = match own {
-                    Some(own) => entries.remove(own),
-                    None => json!({
-                        "manager": name, "operation": "Update", "apiVersion": api_version, "fieldsType": "FieldsV1",
-                        "fieldsV1": {},
-                    }),
-                };
-                let mut fields = Fields::read(&entry["fieldsV1"]);
-                fields.is_member = false;
-                fields.add(found.touched);
-                entry["fieldsV1"] = fields.write();
-                // The API server derives the entry of a scale from its parent, where the entry is new at each scale, and
-                // so without time (`managedfields.ScaleHandler`).
-                if subresource != "scale" {
-                    entry["time"] = json!(stamp(self.fleet.clock.now()));
-                }
-                if !subresource.is_empty() {
-                    entry["subresource"] = json!(subresource);
-                }
-                entries.push(entry);
+            let name = writer.of_part(&target.resource, part);
+            let own = entry(name, &target.api_version(), subresource, false);
+            let time = (subresource != "scale").then_some(now);
+            if owners.update(target, ignored, &old, &new, own, time).is_err() {
+                return;
             }
-            entries.retain(|entry| entry["fieldsV1"].as_object().is_some_and(|fields| !fields.is_empty()));
         }
-        let text = |entry: &Value, key: &str| entry[key].as_str().unwrap_or_default().to_owned();
-        entries.sort_by_cached_key(|entry| {
-            ["operation", "time", "manager", "apiVersion", "subresource"].map(|key| text(entry, key))
-        });
-        let Some(metadata) = after["metadata"].as_object_mut() else { return };
-        if entries.is_empty() {
-            metadata.remove("managedFields");
-        } else {
-            metadata.insert("managedFields".to_owned(), Value::Array(entries));
+        if self.does.on(Behaviour::ManagersCapped) {
+            owners.cap();
         }
+        owners.write(after);
+    }
+
+    /// Applies to a stored object, or to an empty one, and returns the object with its owners.
+    ///
+    /// # Errors
+    /// [`UpdateError`] if an object is not of its type, or in conflict with others.
+    pub(crate) fn merged(
+        &self,
+        target: &Target,
+        live: &Value,
+        apply: &Application<'_>,
+    ) -> Result<Value, UpdateError> {
+        let Application { part, manager, config, force } = *apply;
+        let now = self.fleet.clock.now();
+        let mut owners = Owners::of(live);
+        let mut live = without_managers(live);
+        let (of, version) = (target.object_type(), target.api_version());
+        of.tidy(&mut live);
+        let subresource = if part == Part::Status { "status" } else { "" };
+        let ignored =
+            if self.does.on(Behaviour::ResetFields) { reset(target, part) } else { FieldSet::default() };
+        if owners.is_empty() {
+            let own = entry(BEFORE_FIRST_APPLY, &version, subresource, false);
+            let (old, new) = (of.filled(&target.empty()), of.filled(&live));
+            owners.update(target, ignored.clone(), &old, &new, own, Some(now))?;
+        }
+        let own = entry(manager, &version, subresource, true);
+        let updater = Updater::new(of.get(), &version).ignoring(ignored);
+        let force = force || !self.does.on(Behaviour::ApplyConflicts);
+        let mut applied = updater.apply(&live, config, &owners.managers(), &own.id(), force)?;
+        owners.strip(&mut applied.managers, &own.id());
+        let id = own.id();
+        owners.set(applied.managers, own);
+        if applied.object.is_some()
+            && let Some(own) = owners.0.get_mut(&id)
+        {
+            own.time = Some(now);
+        }
+        if self.does.on(Behaviour::ManagersCapped) {
+            owners.cap();
+        }
+        let mut object = applied.object.unwrap_or(live);
+        of.tidy(&mut object);
+        if self.does.on(Behaviour::ManagedFields) {
+            owners.write(&mut object);
+        }
+        Ok(object)
+    }
+}
+
+impl Owners {
+    /// Records an update by the manager of `own`.
+    fn update(
+        &mut self,
+        target: &Target,
+        ignored: FieldSet,
+        old: &Value,
+        new: &Value,
+        own: ManagedEntry,
+        time: Option<Timestamp>,
+    ) -> Result<(), UpdateError> {
+        let version = target.api_version();
+        let updater = Updater::new(target.object_type().get(), &version).ignoring(ignored);
+        let mut managers = updater.update(old, new, &self.managers(), PRESENT)?;
+        self.strip(&mut managers, PRESENT);
+        let id = own.id();
+        let Some(mut taken) = managers.remove(PRESENT) else {
+            self.set(managers, own);
+            return Ok(());
+        };
+        if let Some(former) = managers.get(&id) {
+            taken.fields = taken.fields.union(&former.fields);
+        }
+        managers.insert(id.clone(), taken);
+        self.set(managers, own);
+        if let Some(own) = self.0.get_mut(&id) {
+            own.time = time;
+        }
+        Ok(())
+    }
+
+    /// Takes from a manager the fields that only the server writes.
+    fn strip(&self, managers: &mut Managers, id: &str) {
+        let Some(owned) = managers.get_mut(id) else { return };
+        owned.fields = owned.fields.difference(&of_server());
+        if owned.fields.is_empty() {
+            managers.remove(id);
+        }
+    }
+}
+
+fn without_managers(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("managedFields");
+    }
+    object
+}
+
+/// Returns an object without the times of its managers, which alone are no change.
+pub(crate) fn timeless(object: &Value) -> Map<String, Value> {
+    let mut object = object.as_object().cloned().unwrap_or_default();
+    let metadata = object.get_mut("metadata").and_then(|metadata| metadata.get_mut("managedFields"));
+    for entry in metadata.and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
+    {
+        entry.remove("time");
+    }
+    object
+}
+
+impl Target {
+    /// Returns an object of the target's kind without any field.
+    pub(crate) fn empty(&self) -> Value {
+        json!({ "apiVersion": self.api_version(), "kind": &*self.resource.kind })
     }
 }

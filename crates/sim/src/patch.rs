@@ -25,7 +25,7 @@ impl Form {
             "application/merge-patch+json" => Some(Form::Merge),
             "application/json-patch+json" => Some(Form::Json),
             "application/strategic-merge-patch+json" => Some(Form::Strategic),
-            "application/apply-patch+yaml" | "application/apply-patch+cbor" => Some(Form::Apply),
+            "application/apply-patch+yaml" => Some(Form::Apply),
             _ => None,
         }
     }
@@ -80,7 +80,7 @@ pub(crate) fn apply(form: Form, text: &[u8], object: Value, does: &Behaviours) -
             }
             Ok(object)
         }
-        Form::Apply => Err(ApiError::no_server_side_apply()),
+        Form::Apply => Err(ApiError::unsupported_patch()),
     }
 }
 

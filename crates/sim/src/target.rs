@@ -1,11 +1,13 @@
 //! The objects and collections that requests address.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
 
 use crate::error::{ApiError, Cause};
 use crate::kinds::{Resource, Version};
+use crate::object_type::ObjectType;
+use crate::schema::Schema;
 use crate::store::{Object, ShelfId};
 
 /// The object or collection that a request addresses.
@@ -38,6 +40,16 @@ impl Target {
 
     pub(crate) fn described(&self) -> Option<&Version> {
         self.resource.version(&self.version)
+    }
+
+    /// Returns the type of the objects.
+    pub(crate) fn object_type(&self) -> &ObjectType {
+        static UNKNOWN: OnceLock<ObjectType> = OnceLock::new();
+        let Some(version) = self.described() else { return UNKNOWN.get_or_init(|| ObjectType::custom(None)) };
+        version.object_type.get_or_init(|| match self.resource.custom {
+            true => ObjectType::custom(version.schema.as_ref().map(Schema::tree)),
+            false => ObjectType::built_in(&self.resource.group, &self.version, &self.resource.kind),
+        })
     }
 
     pub(crate) fn has_status(&self) -> bool {

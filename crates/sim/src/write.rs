@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, MutexGuard};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::admission;
 use crate::behaviour::Behaviour;
@@ -10,8 +10,10 @@ use crate::clock::{later, stamp};
 use crate::crd;
 use crate::defaults::default;
 use crate::error::{Answered, ApiError, Cause};
+use crate::immutable;
+use crate::kept::texts_of;
 use crate::kinds::Resource;
-use crate::managed::Writer;
+use crate::managed::{Writer, timeless};
 use crate::state::Inner;
 use crate::store::{Object, Store, Texts};
 use crate::target::{Part, Target};
@@ -73,10 +75,6 @@ fn stored(store: &Store, target: &Target) -> Answered<(Arc<Object>, Value)> {
     let current = current.ok_or_else(|| ApiError::not_found(&target.resource, &target.name))?;
     let tree = target.tree(&current);
     Ok((current, tree))
-}
-
-fn texts_of(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
 }
 
 impl Inner {
@@ -155,11 +153,18 @@ impl Inner {
     /// Creates an object from `body`: generates its name if asked, sets uid, creation time and generation, adds
     /// defaults and validates it; with a dry run it stores nothing. Fails if the object is invalid or exists, or if its
     /// namespace does not accept it.
-    pub(crate) fn create(
+    pub(crate) fn create(&self, target: &Target, body: Value, wanted: &WriteOptions) -> Answered<Written> {
+        self.create_owned(target, body, wanted, None)
+    }
+
+    /// Creates an object like [`create`](Inner::create). With `owners` these are its field managers; without, the writer
+    /// is the one.
+    pub(crate) fn create_owned(
         &self,
         target: &Target,
         mut body: Value,
         wanted: &WriteOptions,
+        owners: Option<Value>,
     ) -> Answered<Written> {
         self.check_kind(target, &mut body)?;
         let resource = target.resource.clone();
@@ -225,7 +230,11 @@ impl Inner {
             return Err(target.invalid(&name, faults));
         }
         admission::keep_by_kubernetes(&resource, &mut body);
-        self.manage(&target, &[Part::Main], &wanted.writer, &Value::Null, &mut body);
+        match owners {
+            Some(owners) if owners.is_array() => body["metadata"]["managedFields"] = owners,
+            Some(_) => {}
+            None => self.manage(&target, &[Part::Main], &wanted.writer, &Value::Null, &mut body),
+        }
         let texts = self.texts(&body);
         let mut store = self.store();
         self.check_home(&store, &target)?;
@@ -243,7 +252,7 @@ impl Inner {
 
     /// Sets the namespace in an object's metadata to that of the request's path; fails if the metadata state
     /// another one. Does nothing for cluster-scoped kinds.
-    fn check_namespace(&self, target: &Target, metadata: &mut Value) -> Answered<()> {
+    pub(crate) fn check_namespace(&self, target: &Target, metadata: &mut Value) -> Answered<()> {
         let written = texts_of(&metadata["namespace"]);
         if !target.resource.namespaced {
             return Ok(());
@@ -355,10 +364,24 @@ impl Inner {
         wanted: &WriteOptions,
         change: impl FnOnce(Value) -> Answered<Value>,
     ) -> Answered<Written> {
+        self.update_owned(target, part, wanted, false, change)
+    }
+
+    /// Updates a part of an object like [`update`](Inner::update). With `is_owned`, `change` states the field managers,
+    /// too.
+    pub(crate) fn update_owned(
+        &self,
+        target: &Target,
+        part: Part,
+        wanted: &WriteOptions,
+        is_owned: bool,
+        change: impl FnOnce(Value) -> Answered<Value>,
+    ) -> Answered<Written> {
         let mut store = self.store();
         let resource = &target.resource;
         let (current, before) = stored(&store, target)?;
         let mut after = change(before.clone())?;
+        let owners = after["metadata"].get("managedFields").cloned().filter(|_| is_owned);
         self.check_kind(target, &mut after)?;
         let deleting = before["metadata"].get("deletionTimestamp").is_some();
         self.keep_identity(target, &before, &mut after)?;
@@ -371,11 +394,23 @@ impl Inner {
         if !faults.is_empty() && self.does.on(Behaviour::MetadataChecked) {
             return Err(target.invalid(&target.name, faults));
         }
+        if part == Part::Main && self.does.on(Behaviour::ImmutableFields) {
+            let faults = immutable::faults(resource, &before, &after);
+            if !faults.is_empty() {
+                return Err(target.invalid(&target.name, faults));
+            }
+        }
         if deleting && self.does.on(Behaviour::NoNewFinalizers) {
             admission::check_finalizers(target, &before, &after)?;
         }
-        self.manage(target, &[part], &wanted.writer, &before, &mut after);
-        let texts = self.texts(&after);
+        if !is_owned {
+            self.manage(target, &[part], &wanted.writer, &before, &mut after);
+        } else if let Some(owners) = owners {
+            after["metadata"]["managedFields"] = owners;
+        }
+        // Times of managers alone are no change.
+        let is_same = is_owned && timeless(&before) == timeless(&after);
+        let texts = if is_same { current.texts() } else { self.texts(&after) };
         if wanted.dry_run && self.does.on(Behaviour::DryRunUpdate) {
             return Ok(Written { object: Arc::new(current.with(texts)), warnings });
         }
@@ -395,134 +430,6 @@ impl Inner {
         drop(store);
         self.changed(target, &object, false);
         Ok(Written { object, warnings })
-    }
-
-    /// Fails if a write changes the identity of an object (name, namespace, uid), has an outdated resourceVersion, or
-    /// none for a custom resource; restores the fields that only the server writes.
-    fn keep_identity(&self, target: &Target, before: &Value, after: &mut Value) -> Answered<()> {
-        let resource = &target.resource;
-        let (old, new) = (&before["metadata"], &mut after["metadata"]);
-        let name = texts_of(&new["name"]).to_owned();
-        if name != target.name {
-            if self.does.on(Behaviour::NameMatches) {
-                return Err(ApiError::bad_request(format!(
-                    "the name of the object ({name}) does not match the name on the URL ({})",
-                    target.name
-                )));
-            }
-            new["name"] = json!(target.name);
-        }
-        self.check_namespace(target, new)?;
-        let version = texts_of(&new["resourceVersion"]);
-        if version.is_empty() || version == "0" {
-            if resource.custom && self.does.on(Behaviour::CustomNeedsVersion) {
-                let cause =
-                    Cause::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
-                return Err(target.invalid(&target.name, vec![cause]));
-            }
-        } else if version != texts_of(&old["resourceVersion"]) && self.does.on(Behaviour::UpdateConflicts) {
-            return Err(ApiError::modified(resource, &target.name));
-        }
-        let uid = texts_of(&new["uid"]);
-        if !uid.is_empty() && uid != texts_of(&old["uid"]) && self.does.on(Behaviour::UidIsKept) {
-            let cause = Cause::invalid("metadata.uid", &new["uid"], "field is immutable");
-            return Err(target.invalid(&target.name, vec![cause]));
-        }
-        let kept = [
-            "uid",
-            "creationTimestamp",
-            "deletionTimestamp",
-            "deletionGracePeriodSeconds",
-            "generation",
-            "generateName",
-        ];
-        let is_kept = |key: &&str| *key != "creationTimestamp" || self.does.on(Behaviour::CreationTimeIsKept);
-        for key in kept.into_iter().filter(is_kept) {
-            match (old.get(key), new.as_object_mut()) {
-                (Some(value), Some(members)) => {
-                    members.insert(key.to_owned(), value.clone());
-                }
-                (None, Some(members)) => {
-                    members.remove(key);
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Restores the parts of an object that a write of this `part` must not change, such as the status in a write
-    /// of the spec.
-    fn keep_part(&self, target: &Target, part: Part, before: &Value, after: &mut Value) {
-        let Some(members) = after.as_object_mut() else { return };
-        match part {
-            Part::Main if target.has_status() && self.does.on(Behaviour::UpdateKeepsStatus) => {
-                match before.get("status") {
-                    Some(status) => members.insert("status".to_owned(), status.clone()),
-                    None => members.remove("status"),
-                };
-            }
-            Part::Status if self.does.on(Behaviour::StatusKeepsSpec) => {
-                let status = members.remove("status");
-                let metadata = members.remove("metadata").unwrap_or_default();
-                let mut kept = before.as_object().cloned().unwrap_or_default();
-                match status {
-                    Some(status) => kept.insert("status".to_owned(), status),
-                    None => kept.remove("status"),
-                };
-                // The status of a built-in kind includes labels and annotations, that of a custom one does not.
-                if !target.resource.custom {
-                    for key in ["labels", "annotations"] {
-                        if let Some(value) = metadata.get(key) {
-                            kept["metadata"][key] = value.clone();
-                        }
-                    }
-                }
-                *members = kept;
-            }
-            _ => {}
-        }
-        let namespaces = target.resource.is("", "namespaces");
-        if namespaces && let Some(finalizers) = before["spec"].get("finalizers") {
-            members.entry("spec").or_insert_with(|| json!({}))["finalizers"] = finalizers.clone();
-        }
-    }
-
-    /// Increases `metadata.generation` of a kind that has one if anything but metadata, status and the node of a Pod
-    /// changed; for a Deployment also if its annotations did. For a kind without a status subresource the status counts
-    /// too.
-    fn count_generation(&self, target: &Target, before: &Value, after: &mut Value) {
-        let resource = &target.resource;
-        if !resource.has_generation() {
-            return;
-        }
-        let declared = |object: &Value| -> Map<String, Value> {
-            let mut all = object.as_object().cloned().unwrap_or_default();
-            for key in ["apiVersion", "kind", "metadata"] {
-                all.remove(key);
-            }
-            // The node of a Pod is not part of its specification.
-            if resource.is("", "pods")
-                && let Some(spec) = all.get_mut("spec").and_then(Value::as_object_mut)
-            {
-                spec.remove("nodeName");
-            }
-            if target.has_status() || !self.does.on(Behaviour::GenerationCountsStatus) {
-                all.remove("status");
-            }
-            all
-        };
-        let annotations = |object: &Value| object["metadata"]["annotations"].clone();
-        let is_deployment =
-            resource.is("apps", "deployments") && self.does.on(Behaviour::GenerationCountsAnnotations);
-        let changed = declared(before) != declared(after)
-            || is_deployment && annotations(before) != annotations(after)
-            || !self.does.on(Behaviour::GenerationIgnoresLabels)
-                && before["metadata"]["labels"] != after["metadata"]["labels"];
-        if changed && self.does.on(Behaviour::GenerationCounts) {
-            let generation = before["metadata"]["generation"].as_i64().unwrap_or_default();
-            after["metadata"]["generation"] = json!(generation + 1);
-        }
     }
 
     /// Removes an object that has neither finalizers nor a grace period, and marks any other as being deleted; with a

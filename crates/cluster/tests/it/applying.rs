@@ -8,10 +8,12 @@ use taffrail_cluster::{
     ApiResource, ApplyRequest, DeleteOutcome, DeletePropagation, DeleteRequest, FieldConflict, FieldOwner,
     Reason, WriteError, chain,
 };
+use taffrail_sim::Fleet;
+use taffrail_testkit::objects::namespace;
 use taffrail_testkit::server::{Reply, Server};
 
 use crate::contexts::{LONG, reached};
-use crate::writing::{config_maps, resource};
+use crate::writing::{config_maps, connect, resource};
 
 fn wanted<'a>(resource: &'a ApiResource, body: &'a [u8]) -> ApplyRequest<'a> {
     ApplyRequest {
@@ -283,4 +285,70 @@ async fn errors_of_a_secret_quote_no_value() {
     let allowed = ApplyRequest { allow_secret: true, ..wanted(&resource, b"{}") };
     let error = cluster.apply(&allowed).await.unwrap_err();
     assert!(error.to_string().contains("cannot patch"), "{error}");
+}
+
+#[tokio::test]
+async fn api_server_applies_and_deletes() {
+    let fleet = Fleet::builder().controllers(false).managers(true).start().await.unwrap();
+    let sim = fleet.cluster("one").await.unwrap();
+    sim.apply(namespace("shop")).unwrap();
+    let cluster = connect(&sim, &sim.kubeconfig()).await;
+    let resource = config_maps();
+    let body = |extra: Value, data: Value| {
+        let mut metadata = json!({"name": "a"});
+        metadata.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}).to_string()
+    };
+    let stored = || sim.get("v1", "ConfigMap", "shop", "a");
+    let first = body(json!({}), json!({"k": "1", "l": "1"}));
+    let dry = ApplyRequest { dry_run: true, ..wanted(&resource, first.as_bytes()) };
+    cluster.apply(&dry).await.unwrap();
+    assert_eq!(stored(), None, "a dry run keeps nothing");
+    cluster.apply(&wanted(&resource, first.as_bytes())).await.unwrap();
+    let object = stored().unwrap();
+    assert_eq!(object["metadata"]["managedFields"][0]["manager"], "taffrail-sync");
+
+    // Another manager wants another value.
+    let second = body(json!({}), json!({"k": "2"}));
+    let other = ApplyRequest { manager: "other", ..wanted(&resource, second.as_bytes()) };
+    let error = cluster.apply(&other).await.unwrap_err();
+    let WriteError::FieldConflict { conflicts, .. } = error else { panic!("{error:?}") };
+    let owner = conflicts[0].owner.clone().unwrap();
+    assert_eq!(
+        (&*conflicts[0].path, &*owner.manager, owner.updated_version),
+        (".data.k", "taffrail-sync", None)
+    );
+    cluster.apply(&ApplyRequest { force: true, ..other }).await.unwrap();
+    assert_eq!(stored().unwrap()["data"], json!({"k": "2", "l": "1"}));
+    // What it no longer wants goes, what it no longer owns stays.
+    let none = body(json!({}), json!({}));
+    cluster.apply(&ApplyRequest { force: true, ..wanted(&resource, none.as_bytes()) }).await.unwrap();
+    assert_eq!(stored().unwrap()["data"], json!({"k": "2"}));
+
+    let stale = body(json!({"resourceVersion": object["metadata"]["resourceVersion"]}), json!({"l": "3"}));
+    let error = cluster.apply(&wanted(&resource, stale.as_bytes())).await.unwrap_err();
+    assert!(matches!(error, WriteError::Conflict { .. }), "{error:?}");
+    let another = body(json!({"uid": "1-2"}), json!({"l": "3"}));
+    let error = cluster.apply(&wanted(&resource, another.as_bytes())).await.unwrap_err();
+    assert!(matches!(error, WriteError::Invalid { .. }), "{error:?}");
+    let unknown =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "dat": {}}).to_string();
+    let error = cluster.apply(&wanted(&resource, unknown.as_bytes())).await.unwrap_err();
+    assert!(matches!(error, WriteError::UnknownField { .. }), "{error:?}");
+
+    let wrong = DeleteRequest { uid: Some("1-2"), ..unwanted(&resource) };
+    let error = cluster.delete(&wrong).await.unwrap_err();
+    assert!(matches!(error, WriteError::Conflict { .. }), "{error:?}");
+    let uid = stored().unwrap()["metadata"]["uid"].as_str().unwrap().to_owned();
+    let right = DeleteRequest { uid: Some(&uid), dry_run: true, ..unwanted(&resource) };
+    assert!(matches!(cluster.delete(&right).await.unwrap(), DeleteOutcome::Gone));
+    assert!(stored().is_some(), "a dry run deletes nothing");
+    cluster.delete(&DeleteRequest { dry_run: false, ..right }).await.unwrap();
+    assert_eq!(stored(), None);
+    let error = cluster.delete(&unwanted(&resource)).await.unwrap_err();
+    assert!(matches!(error, WriteError::NotFound { .. }), "{error:?}");
+    // An object of its own UID is not made anew.
+    let gone = body(json!({"uid": uid}), json!({"k": "1"}));
+    let error = cluster.apply(&wanted(&resource, gone.as_bytes())).await.unwrap_err();
+    assert!(matches!(error, WriteError::Conflict { .. }), "{error:?}");
 }

@@ -11,10 +11,11 @@ use super::Asked;
 use super::answer::Answer;
 use super::list::key_prefix;
 use super::negotiate::{Form, form};
+use crate::access::Wish;
 use crate::behaviour::{Behaviour, Behaviours};
 use crate::error::{Answered, ApiError, Cause};
 use crate::kinds::Scale;
-use crate::managed::Writer;
+use crate::managed::{Application, Writer};
 use crate::patch;
 use crate::selector::{Selector, text_of};
 use crate::state::Inner;
@@ -22,6 +23,9 @@ use crate::store::Object;
 use crate::table;
 use crate::target::{Part, Target};
 use crate::write::{Deleted, Deletion, Propagation, UnknownFields, WriteOptions, Written};
+
+/// The maximum length of the name of a field manager, in bytes.
+const MAX_MANAGER: usize = 128;
 
 pub(super) fn answer(
     inner: &Arc<Inner>,
@@ -110,6 +114,9 @@ pub(super) fn answer(
         }
         "patch" => {
             let form_of_patch = patch_form(asked, target, does)?;
+            if form_of_patch == patch::Form::Apply {
+                return applied(inner, asked, target, part, form);
+            }
             let write_options = write_options(asked, "PatchOptions", does)?;
             let done = inner.update(target, part, &write_options, |current| {
                 patch::apply(form_of_patch, &asked.body, current, does)
@@ -140,14 +147,43 @@ fn patch_form(asked: &Asked, target: &Target, does: &Behaviours) -> Answered<pat
         {
             None
         }
+        Some(patch::Form::Apply) if !does.on(Behaviour::ServerSideApply) => None,
         None if !does.on(Behaviour::PatchTypeChecked) => Some(patch::Form::Merge),
         form => form,
     };
-    match known {
-        // Refused immediately, even if the object does not exist.
-        Some(patch::Form::Apply) => Err(ApiError::no_server_side_apply()),
-        known => known.ok_or_else(ApiError::unsupported_patch),
+    known.ok_or_else(ApiError::unsupported_patch)
+}
+
+/// Answers a server-side apply.
+fn applied(inner: &Inner, asked: &Asked, target: &Target, part: Part, form: Form) -> Answered<Answer> {
+    let does = &inner.does;
+    let write_options = write_options(asked, "PatchOptions", does)?;
+    let manager = asked.query.get("fieldManager");
+    if manager.is_empty() {
+        let cause = Cause::required("fieldManager", "is required for apply patch");
+        return Err(ApiError::invalid_options("PatchOptions", vec![cause]));
     }
+    let text = String::from_utf8_lossy(&asked.body);
+    let undecodable =
+        |why: &dyn std::fmt::Display| ApiError::bad_request(format!("error decoding YAML: {why}"));
+    let read = yaml::read_all::<Value>(&text).map_err(|error| undecodable(&error))?;
+    let config = read.into_iter().next().filter(Value::is_object);
+    let config = config.ok_or_else(|| undecodable(&"the configuration is not an object"))?;
+    let force = asked.query.is_true("force") && does.on(Behaviour::ApplyForce);
+    let application = Application { part, manager, config: &config, force };
+    let may_create = || {
+        let wish = Wish {
+            verb: "create",
+            group: &target.resource.group,
+            resource: &target.resource.plural,
+            namespace: &target.namespace,
+            name: &target.name,
+            ..Wish::default()
+        };
+        inner.authorize(&inner.store(), &asked.user, &wish)
+    };
+    let (done, is_new) = inner.apply(target, &application, &write_options, may_create)?;
+    Ok(shown(inner, asked, target, &done, form, if is_new { 201 } else { 200 }))
 }
 
 /// Parses the body of a request as JSON, YAML or Protobuf, by its `Content-Type`; an empty JSON body is an empty
@@ -202,14 +238,19 @@ fn write_options(asked: &Asked, options: &str, does: &Behaviours) -> Answered<Wr
         let cause = Cause::unsupported("dryRun", &json!(values), &["All"]);
         return Err(ApiError::invalid_options(options, vec![cause]));
     }
+    let manager = asked.query.get("fieldManager");
+    if manager.len() > MAX_MANAGER && does.on(Behaviour::ManagerNameChecked) {
+        let cause = Cause::too_long("fieldManager", MAX_MANAGER);
+        return Err(ApiError::invalid_options(options, vec![cause]));
+    }
     let unknown_fields = match asked.query.get("fieldValidation") {
         "Strict" => UnknownFields::Strict,
         "Ignore" => UnknownFields::Ignore,
         _ => UnknownFields::Warn,
     };
     let agent = asked.header(header::USER_AGENT).split('/').next().unwrap_or_default();
-    let name = [asked.query.get("fieldManager"), agent, "unknown"].into_iter().find(|name| !name.is_empty());
-    let writer = Writer::named(&name.unwrap_or_default().chars().take(128).collect::<String>());
+    let name = [manager, agent, "unknown"].into_iter().find(|name| !name.is_empty());
+    let writer = Writer::named(&name.unwrap_or_default().chars().take(MAX_MANAGER).collect::<String>());
     Ok(WriteOptions { dry_run: !values.is_empty(), unknown_fields, writer })
 }
 

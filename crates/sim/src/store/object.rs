@@ -3,16 +3,56 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-/// The JSON text of an object in two parts: its metadata, and the rest, which many objects of a fleet have in
-/// common.
+use crate::clock::stamp;
+
+/// The JSON text of an object in three parts: its metadata, its field managers, and the rest. Many objects of a fleet
+/// have the last two in common.
 #[derive(Debug, Clone)]
 pub(crate) struct Texts {
-    /// The `metadata` without the resourceVersion, as a JSON object.
+    /// The `metadata` without resourceVersion and `managedFields`, as a JSON object.
     head: Arc<[u8]>,
+    /// The entries of `managedFields`; `None` if there are none.
+    managers: Option<Arc<[Manager]>>,
     /// The members other than apiVersion, kind and metadata, as a JSON object.
     tail: Arc<[u8]>,
+}
+
+/// An entry of `managedFields`. Objects of one kind differ in its time alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Manager {
+    /// The entry without its time, as a JSON object.
+    text: Arc<[u8]>,
+    /// The time, in seconds since 1970; `None` if it has none, or an unusual one, which is in the text.
+    time: Option<i64>,
+}
+
+impl Manager {
+    fn of(mut entry: Value, interner: &Interner) -> Manager {
+        let text = entry.get("time").and_then(Value::as_str);
+        let time = text.and_then(|text| {
+            let time = text.parse::<Timestamp>().ok()?;
+            (stamp(time) == text).then_some(time.as_second())
+        });
+        if let Some(members) = entry.as_object_mut().filter(|_| time.is_some()) {
+            members.remove("time");
+        }
+        Manager { text: interner.share(serde_json::to_vec(&entry).unwrap_or_default()), time }
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        let time = self.time.and_then(|time| Timestamp::from_second(time).ok());
+        match (time, &*self.text) {
+            (Some(time), [rest @ .., b'}']) => {
+                out.extend_from_slice(rest);
+                let comma = if rest.len() > 1 { "," } else { "" };
+                out.extend_from_slice(format!("{comma}\"time\":\"{}\"}}", stamp(time)).as_bytes());
+            }
+            (_, text) => out.extend_from_slice(text),
+        }
+    }
 }
 
 /// A stored object: its texts and its resourceVersion.
@@ -36,9 +76,13 @@ impl Texts {
     fn with_managers(object: &Value, managers: bool, interner: &Interner) -> Texts {
         let mut head = object.get("metadata").and_then(Value::as_object).cloned().unwrap_or_default();
         head.remove("resourceVersion");
-        if !managers {
-            head.remove("managedFields");
-        }
+        let entries = head.remove("managedFields").filter(|_| managers);
+        let managers = match entries {
+            Some(Value::Array(entries)) if !entries.is_empty() => {
+                Some(entries.into_iter().map(|entry| Manager::of(entry, interner)).collect())
+            }
+            _ => None,
+        };
         let empty = Map::new();
         let all = object.as_object().unwrap_or(&empty);
         let rest = all.iter().filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata"));
@@ -54,7 +98,7 @@ impl Texts {
         }
         tail.push(b'}');
         let head = serde_json::to_vec(&head).unwrap_or_default();
-        Texts { head: head.into(), tail: interner.share(tail) }
+        Texts { head: head.into(), managers, tail: interner.share(tail) }
     }
 }
 
@@ -81,7 +125,7 @@ impl Object {
         self.texts.clone()
     }
 
-    /// Returns the `metadata` without the resourceVersion.
+    /// Returns the `metadata` without resourceVersion and `managedFields`.
     pub(crate) fn head(&self) -> &[u8] {
         &self.texts.head
     }
@@ -93,7 +137,8 @@ impl Object {
 
     /// Returns true if the object has exactly these texts.
     pub(crate) fn says(&self, texts: &Texts) -> bool {
-        self.texts.head == texts.head && self.texts.tail == texts.tail
+        let Texts { head, managers, tail } = &self.texts;
+        *head == texts.head && *managers == texts.managers && *tail == texts.tail
     }
 
     /// Appends the JSON of the object to `out`. `start` is the text before the metadata:
@@ -113,18 +158,19 @@ impl Object {
     fn write_metadata(&self, start: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(start.as_bytes());
         out.extend_from_slice(b"\"metadata\":");
-        if self.version == 0 {
-            out.extend_from_slice(self.head());
-            return;
+        let head = self.head().strip_suffix(b"}").unwrap_or(b"{");
+        out.extend_from_slice(head);
+        let mut comma = if head.len() > 1 { "," } else { "" };
+        if let Some(managers) = &self.texts.managers {
+            out.extend_from_slice(comma.as_bytes());
+            out.extend_from_slice(b"\"managedFields\":");
+            write_managers(managers, out);
+            comma = ",";
         }
-        match self.head() {
-            [rest @ .., b'}'] if rest.len() > 1 => {
-                out.extend_from_slice(rest);
-                out.push(b',');
-            }
-            _ => out.push(b'{'),
+        if self.version != 0 {
+            out.extend_from_slice(format!("{comma}\"resourceVersion\":\"{}\"", self.version).as_bytes());
         }
-        out.extend_from_slice(format!("\"resourceVersion\":\"{}\"}}", self.version).as_bytes());
+        out.push(b'}');
     }
 
     /// Appends the metadata to `out` as a PartialObjectMetadata.
@@ -145,6 +191,11 @@ impl Object {
     /// Returns the metadata as a JSON tree.
     pub(crate) fn metadata(&self) -> Value {
         let mut head: Map<String, Value> = serde_json::from_slice(self.head()).unwrap_or_default();
+        if let Some(managers) = &self.texts.managers {
+            let mut text = Vec::new();
+            write_managers(managers, &mut text);
+            head.insert("managedFields".to_owned(), serde_json::from_slice(&text).unwrap_or_default());
+        }
         if self.version != 0 {
             head.insert("resourceVersion".to_owned(), self.version.to_string().into());
         }
@@ -152,7 +203,18 @@ impl Object {
     }
 }
 
-/// A pool in which equal texts of objects without their metadata are stored once for a fleet.
+fn write_managers(managers: &[Manager], out: &mut Vec<u8>) {
+    out.push(b'[');
+    for (place, manager) in managers.iter().enumerate() {
+        if place > 0 {
+            out.push(b',');
+        }
+        manager.write(out);
+    }
+    out.push(b']');
+}
+
+/// A pool in which equal texts of objects without their metadata, and of managers, are stored once for a fleet.
 #[derive(Debug, Default)]
 pub(crate) struct Interner(Mutex<Interned>);
 

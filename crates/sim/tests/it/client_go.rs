@@ -54,8 +54,7 @@ async fn client_go_works_unchanged() {
     let kubeconfig = folder.path().join("kubeconfig");
     std::fs::write(&kubeconfig, cluster.kubeconfig()).unwrap();
     let output = Command::new(&program).arg(&kubeconfig).kill_on_drop(true).output().await.unwrap();
-    let unsupported =
-        ["write: answers in Protobuf", "write: server-side apply", "access: a token for a ServiceAccount"];
+    let unsupported = ["write: answers in Protobuf", "access: a token for a ServiceAccount"];
     // An outdated list is as wrong as an incomplete one.
     assert_eq!(all_but("the simulated API server", &output, &unsupported), unsupported);
 }

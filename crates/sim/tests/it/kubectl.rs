@@ -173,11 +173,15 @@ async fn kubectl_lists_kinds_and_checks_permissions() {
         .says("wait --for=condition=Available deployment/web -n tools --timeout=60s", &["condition met"])
         .await;
     kubectl.says("drain node-1 --ignore-daemonsets --timeout=60s", &["drained"]).await;
-    let (worked, text) = kubectl.run(&format!("apply --server-side -f {}", manifest.display())).await;
-    assert!(
-        !worked && text.contains("server-side apply is not supported by the simulated API server"),
-        "{text}"
-    );
+    // It takes over what its client-side apply wrote.
+    let apply = format!("apply --server-side -f {}", manifest.display());
+    kubectl.says(&apply, &["deployment.apps/web serverside-applied"]).await;
+    kubectl.says(&format!("{apply} --dry-run=server"), &["serverside-applied (server dry run)"]).await;
+    let (worked, text) = kubectl.run(&format!("{apply} --field-manager=other")).await;
+    assert!(worked, "{text}");
+    std::fs::write(&manifest, WEB.replace("replicas: 2", "replicas: 3").replace("shop", "tools")).unwrap();
+    let (worked, text) = kubectl.run(&format!("{apply} --field-manager=third")).await;
+    assert!(!worked && text.contains("conflict"), "{text}");
 }
 
 const SETS: &str = "

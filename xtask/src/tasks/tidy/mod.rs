@@ -136,7 +136,7 @@ const BORDERS: [Border; 16] = [
     },
     Border {
         name: "taffrail-sim",
-        uses: &["taffrail-object"],
+        uses: &["taffrail-merge", "taffrail-object"],
         never: &["kube", "kube-client", "k8s-openapi", "axum", "sqlx", "clap", "openssl-sys", "ring"],
         pure: false,
     },

@@ -6,12 +6,13 @@ mod gnostic;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Map, Value, json};
-use taffrail_object::protobuf::schema::{self, Kind, Message, Shape};
+use taffrail_merge::{GroupVersionKind, built_in, built_in_document};
 
 use super::{Answer, discovery};
 use crate::behaviour::Behaviour;
 use crate::error::Answered;
 use crate::kinds::{Resource, group_version};
+use crate::object_type;
 use crate::state::Inner;
 
 fn path_of(group: &str, version: &str) -> String {
@@ -58,16 +59,31 @@ fn kind_of(resource: &Resource, version: &str) -> Value {
     json!({"group": &*resource.group, "version": version, "kind": &*resource.kind})
 }
 
-fn of_resource(inner: &Inner, resource: &Resource, version: &str) -> Option<&'static Message> {
-    let known = schema::of_kind(&resource.group, version, &resource.kind);
+/// Returns the published name of a built-in kind; `None` for custom and unknown kinds.
+fn of_resource(inner: &Inner, resource: &Resource, version: &str) -> Option<&'static str> {
+    let kind = GroupVersionKind {
+        group: resource.group.to_string(),
+        version: version.to_owned(),
+        kind: resource.kind.to_string(),
+    };
+    let known = built_in().kinds.get(&kind).map(String::as_str);
     known.filter(|_| !resource.custom && inner.does.on(Behaviour::OpenApiFields))
+}
+
+/// Returns a schema of Kubernetes, with references to `place`.
+fn published(name: &str, place: &str) -> Option<Value> {
+    let mut schema = built_in_document()["components"]["schemas"].get(name)?.clone();
+    if place == V2 {
+        as_v2(&mut schema);
+    }
+    Some(schema)
 }
 
 /// Returns the name and the schema of a kind; `place` is the prefix of references in it.
 fn named(inner: &Inner, resource: &Resource, version: &str, place: &str) -> (String, Value) {
     let known = of_resource(inner, resource, version);
     let name = match known {
-        Some(message) => full_name(message.name),
+        Some(name) => name.to_owned(),
         None if resource.group.is_empty() => format!("io.k8s.api.core.{version}.{}", resource.kind),
         None => {
             let reversed: Vec<&str> = resource.group.split('.').rev().collect();
@@ -75,85 +91,70 @@ fn named(inner: &Inner, resource: &Resource, version: &str, place: &str) -> (Str
         }
     };
     let own = resource.version(version).and_then(|version| version.schema.as_ref());
-    let mut schema = match (known, own) {
-        (Some(message), _) => schema_of(message, place),
-        (None, Some(schema)) => schema.tree().clone(),
+    let mut schema = match (known.and_then(|name| published(name, place)), own) {
+        (Some(schema), _) => schema,
+        (None, Some(schema)) => {
+            let mut schema = schema.tree().clone();
+            if place == V3 {
+                object_type::complete(&mut schema);
+            }
+            schema
+        }
         (None, None) => json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}),
     };
     if let Some(members) = schema.as_object_mut() {
-        if known.is_some()
-            && let Some(properties) = members.get_mut("properties").and_then(Value::as_object_mut)
-        {
-            properties.insert("apiVersion".to_owned(), json!({"type": "string"}));
-            properties.insert("kind".to_owned(), json!({"type": "string"}));
-        }
         members.insert("x-kubernetes-group-version-kind".to_owned(), json!([kind_of(resource, version)]));
     }
     (name, schema)
 }
 
-/// Returns the published name of a message of the schema: `io.k8s.api.core.v1.Pod` for `core.v1.Pod`.
-fn full_name(name: &str) -> String {
-    if name.starts_with("meta.") {
-        format!("io.k8s.apimachinery.pkg.apis.{name}")
-    } else {
-        format!("io.k8s.api.{name}")
-    }
-}
-
-/// Adds to `schemas` the schemas of all messages that `message` contains.
-fn add_parts(message: Option<&'static Message>, place: &str, schemas: &mut Map<String, Value>) {
-    let mut left: Vec<&'static Message> = message.into_iter().collect();
-    while let Some(message) = left.pop() {
-        for field in &message.fields {
-            let Kind::Message(name) = field.kind else { continue };
-            let Some(part) = schema::message(name) else { continue };
-            // Fields that are inlined into the message around them have no schema of their own, but their parts have.
-            if !field.name.is_empty() {
-                let name = full_name(part.name);
-                if schemas.contains_key(&name) {
-                    continue;
-                }
-                schemas.insert(name, schema_of(part, place));
-            }
-            left.push(part);
-        }
-    }
-}
-
-fn schema_of(message: &Message, place: &str) -> Value {
-    let mut properties = Map::new();
-    add_fields(message, place, &mut properties);
-    json!({"type": "object", "properties": properties})
-}
-
-fn add_fields(message: &Message, place: &str, properties: &mut Map<String, Value>) {
-    for field in &message.fields {
-        if field.name.is_empty() {
-            if let Kind::Message(name) = field.kind
-                && let Some(inside) = schema::message(name)
-            {
-                add_fields(inside, place, properties);
-            }
+/// Adds to `schemas` the schemas of all parts to which `schema` refers.
+fn add_parts(schema: &Value, place: &str, schemas: &mut Map<String, Value>) {
+    let mut left = Vec::new();
+    references(schema, &mut left);
+    while let Some(name) = left.pop() {
+        if schemas.contains_key(&name) {
             continue;
         }
-        let one = match field.kind {
-            Kind::Text | Kind::Duration | Kind::Quantity => json!({"type": "string"}),
-            Kind::Number => json!({"type": "integer"}),
-            Kind::Flag => json!({"type": "boolean"}),
-            Kind::Bytes => json!({"type": "string", "format": "byte"}),
-            Kind::Time => json!({"type": "string", "format": "date-time"}),
-            Kind::Either => json!({"type": "string", "format": "int-or-string"}),
-            Kind::Raw => json!({"type": "object"}),
-            Kind::Texts => json!({"type": "array", "items": {"type": "string"}}),
-            Kind::Message(name) => json!({"$ref": format!("{place}{}", full_name(name))}),
-        };
-        let whole = match field.shape {
-            Shape::One => one,
-            Shape::List => json!({"type": "array", "items": one}),
-            Shape::Map => json!({"type": "object", "additionalProperties": one}),
-        };
-        properties.insert(field.name.to_owned(), whole);
+        let Some(part) = published(&name, place) else { continue };
+        references(&part, &mut left);
+        schemas.insert(name, part);
+    }
+}
+
+/// Adds the names of all types to which a schema refers.
+fn references(schema: &Value, names: &mut Vec<String>) {
+    match schema {
+        Value::Object(members) => {
+            let name = members.get("$ref").and_then(Value::as_str).and_then(|it| it.rsplit('/').next());
+            names.extend(name.map(str::to_owned));
+            members.values().for_each(|value| references(value, names));
+        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, names)),
+        _ => {}
+    }
+}
+
+/// Changes a schema of OpenAPI v3 into one of v2, which says nothing of alternatives and of the types of lists.
+fn as_v2(schema: &mut Value) {
+    let reference = schema.pointer("/allOf/0/$ref").and_then(Value::as_str);
+    if let Some(name) = reference.and_then(|it| it.rsplit('/').next()) {
+        *schema = json!({ "$ref": format!("{V2}{name}") });
+        return;
+    }
+    let Some(members) = schema.as_object_mut() else { return };
+    if members.remove("oneOf").is_some() {
+        members.insert("type".to_owned(), json!("string"));
+    }
+    members.retain(|key, _| key != "default" && !key.starts_with("x-kubernetes-"));
+    for (key, value) in members {
+        match &**key {
+            "properties" => {
+                value.as_object_mut().into_iter().flat_map(Map::values_mut).for_each(as_v2);
+            }
+            "items" | "additionalProperties" => as_v2(value),
+            _ => {}
+        }
     }
 }
 
@@ -169,8 +170,8 @@ pub(super) fn answer_v2(inner: &Inner, accept: &str) -> Answered<Answer> {
     for (group, version) in discovery::group_versions(inner) {
         for resource in discovery::resources(inner, &group, &version) {
             let (name, schema) = named(inner, &resource, &version, V2);
+            add_parts(&schema, V2, &mut definitions);
             definitions.insert(name, schema);
-            add_parts(of_resource(inner, &resource, &version), V2, &mut definitions);
         }
     }
     let version = &inner.fleet.options.version;
@@ -188,8 +189,9 @@ fn document(inner: &Inner, group: &str, version: &str) -> Value {
     let mut schemas = Map::new();
     for resource in discovery::resources(inner, group, version) {
         describe(inner, &resource, version, &mut paths, &mut schemas);
-        add_parts(of_resource(inner, &resource, version), V3, &mut schemas);
     }
+    let wholes: Vec<Value> = schemas.values().cloned().collect();
+    wholes.iter().for_each(|schema| add_parts(schema, V3, &mut schemas));
     let title = json!({"title": "Kubernetes", "version": inner.fleet.options.version});
     json!({"openapi": "3.0.0", "info": title, "paths": paths, "components": {"schemas": schemas}})
 }
@@ -220,6 +222,7 @@ fn describe(
     };
     let base = if resource.namespaced { format!("{base}/namespaces/{{namespace}}") } else { base };
     let writing = ["dryRun", "fieldManager", "fieldValidation"];
+    let patching = ["dryRun", "fieldManager", "fieldValidation", "force"];
     let listing = [
         "labelSelector",
         "fieldSelector",
@@ -241,7 +244,7 @@ fn describe(
     if can("get") {
         let one = json!({
             "get": operation("get", &[]), "put": operation("put", &writing),
-            "patch": operation("patch", &writing), "delete": operation("delete", &["propagationPolicy"]),
+            "patch": operation("patch", &patching), "delete": operation("delete", &["propagationPolicy"]),
         });
         paths.insert(format!("{base}/{}/{{name}}", resource.plural), one);
     }

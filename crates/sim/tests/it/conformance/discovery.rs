@@ -28,6 +28,7 @@ super::cases! { "discovery":
     OpenApiIndex openapi_has_an_index,
     OpenApiDocuments openapi_describes_kinds_and_options,
     OpenApiFields openapi_describes_fields,
+    OpenApiFields openapi_tells_the_types_of_lists,
     OpenApiV2 openapi_v2_defines_kinds,
     OpenApiV2 openapi_v2_in_protobuf,
     PodLogs discovery_shows_pod_logs,
@@ -218,6 +219,19 @@ async fn openapi_describes_fields(api: &Api) -> Result<()> {
     // Fields of embedded Go types are inlined.
     let volume = &schemas["io.k8s.api.core.v1.Volume"]["properties"];
     ensure!(volume["emptyDir"].is_object() && volume["name"].is_object(), "{volume}");
+    Ok(())
+}
+
+async fn openapi_tells_the_types_of_lists(api: &Api) -> Result<()> {
+    let core = api.get("/openapi/v3/api/v1").await?.ok()?;
+    let schemas = core.at("/components/schemas");
+    let pod = &schemas["io.k8s.api.core.v1.PodSpec"]["properties"];
+    let containers = &pod["containers"];
+    ensure!(containers["x-kubernetes-list-type"] == "map", "{containers}");
+    ensure!(containers["x-kubernetes-list-map-keys"] == json!(["name"]), "{containers}");
+    ensure!(pod["nodeSelector"]["x-kubernetes-map-type"] == "atomic", "{pod}");
+    let port = &schemas["io.k8s.api.core.v1.ContainerPort"]["properties"]["protocol"];
+    ensure!(port["default"] == "TCP", "{port}");
     Ok(())
 }
 

@@ -23,7 +23,8 @@ fn fields<'r>(reply: &'r Reply, manager: &str, subresource: &str) -> &'r Value {
     found.map_or(&Value::Null, |entry| &entry["fieldsV1"])
 }
 
-fn are(reply: &Reply, manager: &str, subresource: &str, wanted: &Value) -> Result<()> {
+/// Fails unless a manager owns exactly these fields.
+pub(super) fn are(reply: &Reply, manager: &str, subresource: &str, wanted: &Value) -> Result<()> {
     let found = fields(reply, manager, subresource);
     ensure!(
         found == wanted,

@@ -3,6 +3,7 @@
 //! Each case names the behaviour that it checks, and fails on a simulated server with that behaviour switched off.
 
 mod access;
+mod applies;
 mod crds;
 mod deletion;
 mod discovery;
@@ -59,6 +60,7 @@ fn all() -> Vec<&'static Case> {
         representations::CASES,
         writes::CASES,
         managers::CASES,
+        applies::CASES,
         patches::CASES,
         deletion::CASES,
         subresources::CASES,

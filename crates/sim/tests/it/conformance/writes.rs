@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use http::Method;
 use serde_json::json;
 
-use crate::api::{Api, map};
+use crate::api::{Api, MERGE, deployment, map};
 
 super::cases! { "writes":
     CreateStamps a_new_object_is_stamped,
@@ -42,6 +42,7 @@ super::cases! { "writes":
     MetadataOnly a_write_can_be_answered_with_metadata,
     NamespaceMatches update_refuses_another_namespace,
     TooLargeVersion future_resource_version_is_refused_with_retry_after,
+    ImmutableFields fields_that_cannot_change_are_refused,
 }
 
 async fn a_new_object_is_stamped(api: &Api) -> Result<()> {
@@ -430,5 +431,39 @@ async fn invalid_protobuf_body_is_refused(api: &Api) -> Result<()> {
         ensure!(refused.code == 400, "{} {}", refused.code, refused.text);
     }
     api.call(Method::POST, &maps).body(PROTOBUF, good).send().await?.ok()?;
+    Ok(())
+}
+
+async fn fields_that_cannot_change_are_refused(api: &Api) -> Result<()> {
+    let namespace = api.namespace().await?;
+    let apps = format!("/apis/apps/v1/namespaces/{namespace}");
+    let core = format!("/api/v1/namespaces/{namespace}");
+    let mut web = deployment("web");
+    web["spec"]["replicas"] = json!(0);
+    api.post(&format!("{apps}/deployments"), web.clone()).await?.ok()?;
+    web["spec"]["selector"] = json!({"matchLabels": {"app": "other"}});
+    web["spec"]["template"]["metadata"]["labels"] = json!({"app": "other"});
+    let refused = api.put(&format!("{apps}/deployments/web"), web.clone()).await?;
+    refused.fails(422, "Invalid", "field is immutable")?.is("/details/causes/0/field", "spec.selector")?;
+
+    let mut set = web;
+    set["kind"] = json!("StatefulSet");
+    set["spec"]["serviceName"] = json!("web");
+    api.post(&format!("{apps}/statefulsets"), set.clone()).await?.ok()?;
+    set["spec"]["serviceName"] = json!("other");
+    let why = "spec: Forbidden: updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', \
+               'updateStrategy'";
+    api.put(&format!("{apps}/statefulsets/web"), set).await?.fails(422, "Invalid", why)?;
+
+    let fixed = json!({"metadata": {"name": "fixed"}, "immutable": true, "data": {"a": "1"}});
+    api.post(&format!("{core}/configmaps"), fixed).await?.ok()?;
+    let refused = api.patch(&format!("{core}/configmaps/fixed"), MERGE, json!({"data": {"a": "2"}})).await?;
+    refused.fails(422, "Invalid", "data: Forbidden: field is immutable when `immutable` is set")?;
+
+    let secret = json!({"metadata": {"name": "a"}, "type": "example.com/a"});
+    api.post(&format!("{core}/secrets"), secret).await?.ok()?;
+    let refused = api.patch(&format!("{core}/secrets/a"), MERGE, json!({"type": "example.com/b"})).await?;
+    refused.fails(422, "Invalid", "type: Invalid value: \"example.com/b\": field is immutable")?;
+    api.patch(&format!("{core}/secrets/a"), MERGE, json!({"data": {"a": "MQ=="}})).await?.ok()?;
     Ok(())
 }
