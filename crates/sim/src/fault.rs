@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use serde_json::Value;
+
 /// The kinds of faults that can be injected. Durations are in real time.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -20,6 +22,12 @@ pub enum Trouble {
     Cut(usize),
     /// The answer is 200 with a body that is not JSON but text.
     Garbage,
+    /// A mutating webhook changes what is written by this JSON merge patch. As in kube-apiserver, its changes have no owner.
+    MutatingWebhook(Value),
+    /// A webhook does not support dry runs: writes whose query asks for one are answered with 400.
+    WebhookWithoutDryRun,
+    /// A webhook does not answer writes within this duration, and they fail.
+    LateWebhook(Duration),
     /// A watch opens and then stays silent: no events and no bookmarks.
     SilentWatch,
     /// Every watch is answered with 410 (`Expired`), as if its resourceVersion were too old.
@@ -33,6 +41,14 @@ pub enum Trouble {
 }
 
 impl Trouble {
+    /// Returns the patch by which a webhook changes what is written; `None` for other troubles.
+    pub(crate) fn mutation(&self) -> Option<&Value> {
+        match self {
+            Trouble::MutatingWebhook(patch) => Some(patch),
+            _ => None,
+        }
+    }
+
     /// Returns true if the trouble is one of connections, not of requests.
     fn is_of_connections(&self) -> bool {
         matches!(self, Trouble::ExpiredCertificate | Trouble::Unreachable | Trouble::Blackhole)

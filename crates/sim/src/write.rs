@@ -14,6 +14,7 @@ use crate::immutable;
 use crate::kept::texts_of;
 use crate::kinds::Resource;
 use crate::managed::{Writer, timeless};
+use crate::patch::merge;
 use crate::state::Inner;
 use crate::store::{Object, Store, Texts};
 use crate::target::{Part, Target};
@@ -25,6 +26,8 @@ pub(crate) struct WriteOptions {
     /// The handling of fields that the schema does not have: ignore, warn or refuse.
     pub(crate) unknown_fields: UnknownFields,
     pub(crate) writer: Writer,
+    /// The JSON merge patches by which webhooks change what is written.
+    pub(crate) mutations: Vec<Value>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -235,6 +238,7 @@ impl Inner {
             Some(_) => {}
             None => self.manage(&target, &[Part::Main], &wanted.writer, &Value::Null, &mut body),
         }
+        self.mutate(&target, &Value::Null, &mut body, wanted)?;
         let texts = self.texts(&body);
         let mut store = self.store();
         self.check_home(&store, &target)?;
@@ -248,6 +252,23 @@ impl Inner {
         drop(store);
         self.changed(&target, &object, false);
         Ok(Written { object, warnings })
+    }
+
+    /// Changes an object as webhooks do, and completes it again; returns true if there are any. The changes have no owner.
+    fn mutate(
+        &self,
+        target: &Target,
+        before: &Value,
+        object: &mut Value,
+        wanted: &WriteOptions,
+    ) -> Answered<bool> {
+        for patch in &wanted.mutations {
+            merge(object, patch.clone(), true);
+        }
+        if !wanted.mutations.is_empty() {
+            self.complete(target, before, object, wanted)?;
+        }
+        Ok(!wanted.mutations.is_empty())
     }
 
     /// Sets the namespace in an object's metadata to that of the request's path; fails if the metadata state
@@ -407,6 +428,11 @@ impl Inner {
             self.manage(target, &[part], &wanted.writer, &before, &mut after);
         } else if let Some(owners) = owners {
             after["metadata"]["managedFields"] = owners;
+        }
+        let is_mutated = self.mutate(target, &before, &mut after, wanted)?;
+        if is_mutated && part == Part::Main && resource.has_generation() {
+            after["metadata"]["generation"] = before["metadata"]["generation"].clone();
+            self.count_generation(target, &before, &mut after);
         }
         // Times of managers alone are no change.
         let is_same = is_owned && timeless(&before) == timeless(&after);

@@ -8,7 +8,7 @@ use taffrail_cluster::{
     ApiResource, ApplyRequest, DeleteOutcome, DeletePropagation, DeleteRequest, FieldConflict, FieldOwner,
     Reason, WriteError, chain,
 };
-use taffrail_sim::Fleet;
+use taffrail_sim::{Fleet, Trouble};
 use taffrail_testkit::objects::namespace;
 use taffrail_testkit::server::{Reply, Server};
 
@@ -351,4 +351,42 @@ async fn api_server_applies_and_deletes() {
     let gone = body(json!({"uid": uid}), json!({"k": "1"}));
     let error = cluster.apply(&wanted(&resource, gone.as_bytes())).await.unwrap_err();
     assert!(matches!(error, WriteError::Conflict { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn webhooks_mutate_refuse_dry_runs_and_are_late() {
+    let fleet = Fleet::builder().controllers(false).managers(true).start().await.unwrap();
+    let sim = fleet.cluster("one").await.unwrap();
+    sim.apply(namespace("shop")).unwrap();
+    let cluster = connect(&sim, &sim.kubeconfig()).await;
+    let resource = config_maps();
+    let body =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"k": "1"}})
+            .to_string();
+    let apply = wanted(&resource, body.as_bytes());
+    sim.trouble(Trouble::MutatingWebhook(
+        json!({"metadata": {"labels": {"injected": "yes"}}, "data": {"k": "mine"}}),
+    ));
+    for dry_run in [true, false] {
+        let object = cluster.apply(&ApplyRequest { dry_run, ..apply }).await.unwrap();
+        let object: Value = serde_json::from_slice(object.text()).unwrap();
+        assert_eq!(object["data"]["k"], "mine");
+        assert_eq!(object["metadata"]["labels"], json!({"injected": "yes"}));
+        let fields = &object["metadata"]["managedFields"][0]["fieldsV1"];
+        assert_eq!(*fields, json!({"f:data": {"f:k": {}}}), "what a webhook adds has no owner");
+    }
+    sim.heal_all();
+
+    sim.trouble(Trouble::WebhookWithoutDryRun);
+    let error = cluster.apply(&ApplyRequest { dry_run: true, ..apply }).await.unwrap_err();
+    assert_eq!(error.reason(), Reason::BadRequest, "{error:?}");
+    assert!(error.to_string().contains("does not support dry run"), "{error}");
+    cluster.apply(&apply).await.unwrap();
+    sim.heal_all();
+
+    // It is called before anything is written, so nothing is uncertain.
+    sim.trouble(Trouble::LateWebhook(Duration::from_millis(50)));
+    let error = cluster.apply(&apply).await.unwrap_err();
+    assert!(matches!(error, WriteError::Refused(_)), "{error:?}");
+    assert!(chain(&error).contains("failed calling webhook"), "{error}");
 }

@@ -45,6 +45,9 @@ type Body = UnsyncBoxBody<Bytes, io::Error>;
 /// the behaviour `BodyLimit`, without it 64 MiB.
 const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
 
+/// The name of the webhook in the messages of its troubles.
+const WEBHOOK: &str = "webhook.taffrail.dev";
+
 /// A request whose body was read completely.
 pub(crate) struct Asked {
     pub(crate) method: Method,
@@ -53,6 +56,8 @@ pub(crate) struct Asked {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
     pub(crate) user: User,
+    /// The patches by which webhooks change what the request writes.
+    pub(crate) mutations: Vec<Value>,
 }
 
 impl Asked {
@@ -117,8 +122,21 @@ async fn handle(inner: Arc<Inner>, request: Request<Incoming>) -> Response<Body>
     let query = Query::parse(parts.uri.query().unwrap_or_default());
     let (verb, resource) = path.named(&parts.method, &query);
     let troubles = inner.faults.hit(verb, &resource, parts.uri.path());
+    let is_write = matches!(verb, "create" | "update" | "patch" | "delete" | "deletecollection");
     for trouble in &troubles {
         match trouble {
+            Trouble::WebhookWithoutDryRun if is_write && !query.get("dryRun").is_empty() => {
+                let refused = format!("admission webhook {WEBHOOK:?} does not support dry run");
+                return finish(Answer::from(ApiError::bad_request(refused)), &troubles);
+            }
+            Trouble::LateWebhook(time) if is_write => {
+                tokio::time::sleep(*time).await;
+                let late = format!(
+                    "failed calling webhook {WEBHOOK:?}: failed to call webhook: Post \"https://{WEBHOOK}/?timeout=10s\": \
+                     context deadline exceeded"
+                );
+                return finish(Answer::from(ApiError::internal(&late)), &troubles);
+            }
             Trouble::Latency(time) => tokio::time::sleep(*time).await,
             Trouble::Hang => std::future::pending().await,
             Trouble::TooManyRequests(seconds) => {
@@ -159,6 +177,7 @@ async fn handle(inner: Arc<Inner>, request: Request<Incoming>) -> Response<Body>
         headers: parts.headers,
         body,
         user,
+        mutations: troubles.iter().filter_map(Trouble::mutation).cloned().collect(),
     };
     let answer = match answer(&inner, &asked, &path).await {
         Ok(answer) => answer,

@@ -251,7 +251,8 @@ fn write_options(asked: &Asked, options: &str, does: &Behaviours) -> Answered<Wr
     let agent = asked.header(header::USER_AGENT).split('/').next().unwrap_or_default();
     let name = [manager, agent, "unknown"].into_iter().find(|name| !name.is_empty());
     let writer = Writer::named(&name.unwrap_or_default().chars().take(MAX_MANAGER).collect::<String>());
-    Ok(WriteOptions { dry_run: !values.is_empty(), unknown_fields, writer })
+    let mutations = asked.mutations.clone();
+    Ok(WriteOptions { dry_run: !values.is_empty(), unknown_fields, writer, mutations })
 }
 
 fn deletion(asked: &Asked, does: &Behaviours) -> Answered<Deletion> {
