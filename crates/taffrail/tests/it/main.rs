@@ -14,6 +14,7 @@ mod completion;
 mod contradictions;
 mod copying;
 mod demo;
+mod diff;
 mod differs;
 mod drill_down;
 mod dump;

@@ -57,7 +57,10 @@ pub(crate) fn run(arguments: &DiffArguments, console: &Console) -> Result<Exit, 
         let place = if is_one { String::new() } else { format!("{cluster}: ") };
         told.extend(warnings.into_iter().map(|warning| (place.clone(), warning)));
         if not_compared > 0 {
-            let what = format!("{not_compared} hooks and objects that are never applied are not compared");
+            let what = match not_compared {
+                1 => "1 hook or object that is never applied is not compared".to_owned(),
+                _ => format!("{not_compared} hooks or objects that are never applied are not compared"),
+            };
             told.push((place, CommandError::unreadable(what).harmless()));
         }
         items.extend(rows);

@@ -114,7 +114,7 @@ fn field(out: &mut impl Write, field: &DiffFieldRow, now: Timestamp) -> io::Resu
     };
     let owners = field.owners.iter().map(|owner| {
         let by = owner.subresource.as_ref().map(|part| format!(" by {part}")).unwrap_or_default();
-        let since = owner.since.map(|since| format!(", {} ago", text::since(Some(since), now)));
+        let since = owner.since.map(|since| format!(", {}", text::since(Some(since), now)));
         format!("{}{by}{}", owner.manager, since.unwrap_or_default())
     });
     let owners = owners.collect::<Vec<_>>().join("; ");
