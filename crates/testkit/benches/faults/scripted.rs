@@ -67,6 +67,15 @@ pub(crate) struct Fault {
     only: Option<Side>,
 }
 
+impl Fault {
+    /// Returns true if it can befall a cluster that the hub knows by `source`, and turn something there: metrics tell
+    /// no sync state that could turn.
+    fn concerns(&self, source: Source) -> bool {
+        let has_side = self.only != Some(Side::Declared) || source != Source::Metrics;
+        has_side && self.cause.concerns(source)
+    }
+}
+
 /// Returns the faults of clusters that the hub knows by `way`.
 pub(crate) fn all(way: Way) -> Vec<Fault> {
     let cut = |name, cause| Fault { name, cause, cuts: true, window: WINDOW, only: None };
@@ -116,7 +125,7 @@ pub(crate) fn all(way: Way) -> Vec<Fault> {
     ];
     let all = of_clusters.into_iter().chain(of_agents).chain(of_metrics);
     let sources = [0, 1, 2].map(|cluster| way.source(cluster));
-    all.filter(|fault| sources.iter().any(|source| fault.cause.concerns(*source))).collect()
+    all.filter(|fault| sources.iter().any(|source| fault.concerns(*source))).collect()
 }
 
 /// The outcome of one fault.
@@ -159,7 +168,7 @@ impl Script<'_> {
         for round in 0..rounds {
             for (number, fault) in (0..).zip(faults) {
                 let clusters: Vec<usize> = (0..self.ground.names().len())
-                    .filter(|cluster| fault.cause.concerns(self.way.source(*cluster)))
+                    .filter(|cluster| fault.concerns(self.way.source(*cluster)))
                     .collect();
                 let cluster = clusters[((seed + u64::from(round) + number) % clusters.len() as u64) as usize];
                 if only.is_empty() || only.iter().any(|name| name == fault.name) {
