@@ -8,7 +8,7 @@ use crate::json::{Kind, Value};
 /// `items[0].metadata.annotations.key` is the deepest of them.
 pub(crate) const LEVELS: usize = 5;
 
-/// The lines on which a value of a document and the values in it begin, down to [`LEVELS`] levels. Items of lists have a
+/// The lines on which a value of a document and the values in it begin, down to level 5. Items of lists have a
 /// line only if they are lists or maps.
 #[derive(Debug, Clone, Default)]
 pub struct Lines {

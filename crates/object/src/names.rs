@@ -94,7 +94,7 @@ pub fn is_subdomain(text: &str) -> bool {
     text.len() <= MAX_NAME_LENGTH && text.split('.').all(is_part)
 }
 
-/// Returns true if a text is at most [`MAX_NAME_LENGTH`] bytes long, as object names are.
+/// Returns true if a text is at most 253 bytes long, as object names are.
 pub fn is_short(text: &str) -> bool {
     text.len() <= MAX_NAME_LENGTH
 }
