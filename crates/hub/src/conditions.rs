@@ -32,7 +32,10 @@ const PAUSE: Duration = Duration::from_secs(30);
 /// [`AFTER_REFUSAL`].
 const AFTER_SILENCE: Duration = Duration::from_secs(30);
 
-/// Time without a write into an object that the management cluster refused.
+/// The time after which the object is looked at again, since another client may have written its conditions.
+const RECHECK: Duration = Duration::from_secs(600);
+
+/// Time without a write into an object that the management cluster refused, or that cannot take conditions.
 const AFTER_REFUSAL: Duration = Duration::from_secs(600);
 
 /// Maximum number of writes at one time, each into another management cluster.
@@ -111,15 +114,14 @@ struct ConditionKeeper {
 /// An object that stands for a cluster.
 #[derive(Debug)]
 struct KnownObject {
-    written: Option<Conditions>,
+    /// The conditions that were written, and the moment at which that was seen.
+    written: Option<(Conditions, Duration)>,
     /// The conditions of the cluster, and the moment since which they have been these.
     wanted: (Conditions, Duration),
     /// The conditions that are being written.
     sent: Option<Conditions>,
     /// The moment before which it is not written.
     next: Duration,
-    /// True if it cannot take conditions.
-    is_left: bool,
     /// True if the reason why it has no conditions was told.
     was_told: bool,
 }
@@ -139,7 +141,6 @@ impl ConditionKeeper {
                 wanted: (conditions.clone(), now),
                 sent: None,
                 next: Duration::ZERO,
-                is_left: false,
                 was_told: false,
             });
             let is_as = same(&known.wanted.0, &conditions);
@@ -185,15 +186,11 @@ impl ConditionKeeper {
         known.next = now + PAUSE;
         let reason = match written {
             ConditionsWritten::Done => {
-                (known.written, known.was_told) = (sent, false);
+                (known.written, known.was_told) = (sent.map(|sent| (sent, now)), false);
                 return None;
             }
             ConditionsWritten::Outdated => return None,
-            ConditionsWritten::Unsuited(reason) => {
-                known.is_left = true;
-                reason
-            }
-            ConditionsWritten::Refused(reason) => {
+            ConditionsWritten::Unsuited(reason) | ConditionsWritten::Refused(reason) => {
                 known.next = now + AFTER_REFUSAL;
                 reason
             }
@@ -208,8 +205,9 @@ impl ConditionKeeper {
 impl KnownObject {
     fn is_due(&self, now: Duration) -> bool {
         let (wanted, since) = &self.wanted;
-        let is_written = self.written.as_ref().is_some_and(|written| same(written, wanted));
-        !self.is_left && self.sent.is_none() && !is_written && self.next <= now && *since + SETTLED <= now
+        let is_as = |(written, at): &(Conditions, Duration)| same(written, wanted) && *at + RECHECK > now;
+        let is_written = self.written.as_ref().is_some_and(is_as);
+        self.sent.is_none() && !is_written && self.next <= now && *since + SETTLED <= now
     }
 }
 
@@ -247,6 +245,7 @@ fn of_apps(counts: &AppCounts) -> (ConditionStatus, &'static str, String) {
     let message = format!("{} of {apps} apps are ready", apps.saturating_sub(pressing));
     let (status, reason) = match worst {
         _ if counts.is_unread => (ConditionStatus::Unknown, "Unread"),
+        _ if apps == 0 => return (ConditionStatus::True, "NoApps", "the cluster has no apps".to_owned()),
         _ if pressing == 0 => (ConditionStatus::True, "Ready"),
         Status::Unknown => (ConditionStatus::Unknown, "Unknown"),
         Status::Failed => (ConditionStatus::False, "Failed"),
@@ -321,6 +320,8 @@ mod tests {
 
     const READY: &str = "fleet/eu in mgmt: taffrail.dev/Live=True Live, taffrail.dev/AppsReady=True Ready";
 
+    const EMPTY: &str = "fleet/eu in mgmt: taffrail.dev/Live=True Live, taffrail.dev/AppsReady=True NoApps";
+
     #[test]
     fn conditions_are_written_at_transitions_that_last() {
         let fleet = SampleFleet::new()
@@ -374,7 +375,7 @@ mod tests {
         let mut keeper = ConditionKeeper::default();
         due(&mut keeper, &fleet);
         fleet.pass(10);
-        assert_eq!(due(&mut keeper, &fleet), [READY]);
+        assert_eq!(due(&mut keeper, &fleet), [EMPTY]);
     }
 
     #[test]
@@ -385,7 +386,7 @@ mod tests {
         due(&mut keeper, &fleet);
         fleet.pass(10);
         // One object of a management cluster is written at a time.
-        assert_eq!(due(&mut keeper, &fleet), [READY]);
+        assert_eq!(due(&mut keeper, &fleet), [EMPTY]);
         let silent = || ConditionsWritten::Unanswered("no answer".to_owned());
         let told = finish(&mut keeper, &fleet, "eu", silent());
         assert_eq!(told.as_deref(), Some("Cluster fleet/eu of cluster mgmt gets no conditions: no answer"));
@@ -395,20 +396,28 @@ mod tests {
             live(&fleet, &["mgmt", "eu", "us"]);
         };
         pass(30);
-        assert_eq!(due(&mut keeper, &fleet), [READY]);
+        assert_eq!(due(&mut keeper, &fleet), [EMPTY]);
         assert_eq!(finish(&mut keeper, &fleet, "eu", silent()), None, "it was told");
         pass(30);
         assert_eq!(due(&mut keeper, &fleet), [] as [&str; 0], "it rests for twice as long");
         pass(30);
-        assert_eq!(due(&mut keeper, &fleet), [READY]);
+        assert_eq!(due(&mut keeper, &fleet), [EMPTY]);
         finish(&mut keeper, &fleet, "eu", ConditionsWritten::Refused("forbidden".to_owned()));
-        let us = READY.replace("fleet/eu", "fleet/us");
+        let us = EMPTY.replace("fleet/eu", "fleet/us");
         assert_eq!(due(&mut keeper, &fleet), [us.as_str()]);
         let told = finish(&mut keeper, &fleet, "us", ConditionsWritten::Unsuited("one list".to_owned()));
         assert_eq!(told.as_deref(), Some("Cluster fleet/us of cluster mgmt gets no conditions: one list"));
         (0..19).for_each(|_| pass(30));
         assert_eq!(due(&mut keeper, &fleet), [] as [&str; 0]);
         pass(30);
-        assert_eq!(due(&mut keeper, &fleet), [READY]);
+        assert_eq!(due(&mut keeper, &fleet), [EMPTY]);
+        // Another client may have written the conditions meanwhile.
+        assert_eq!(finish(&mut keeper, &fleet, "eu", ConditionsWritten::Done), None);
+        assert_eq!(due(&mut keeper, &fleet), [us.as_str()]);
+        finish(&mut keeper, &fleet, "us", ConditionsWritten::Done);
+        (0..19).for_each(|_| pass(30));
+        assert_eq!(due(&mut keeper, &fleet), [] as [&str; 0]);
+        pass(30);
+        assert_eq!(due(&mut keeper, &fleet), [EMPTY]);
     }
 }

@@ -1,11 +1,16 @@
 //! Asks an API server what an apply of a declared object would leave, without writing.
 
+use std::time::Duration;
+
 use serde_json::Value;
 use taffrail_cluster::{ApplyRequest, Cluster, Discovery, FieldConflict, ReadError, WriteError, chain};
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::{ApiResource, ObjectKey, Projection};
 
 use crate::error::Failure;
+
+/// Maximum time for the questions about one object.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A declared object about which an API server is asked.
 ///
@@ -62,14 +67,21 @@ pub async fn ask_apply(
 ) -> Result<AskedApply, Failure> {
     let DeclaredManifest { key, api_version, value } = declared;
     let version = api_version.rsplit('/').next().unwrap_or_default();
-    let served = discovery.kind(&key.group, &key.kind).and_then(|kind| kind.in_version(version));
-    let Some(resource) = served else {
+    let kind = discovery.kind(&key.group, &key.kind);
+    let Some(resource) = kind.and_then(|kind| kind.in_version(version)) else {
         let message = format!("the server does not serve {} at {api_version}", key.kind);
-        return Ok(AskedApply { live: None, answer: ApplyAnswer::NotFound(message) });
+        // Of a kind that it serves in other versions, the object may exist.
+        let answer = match kind {
+            Some(_) => ApplyAnswer::Refused(message),
+            None => ApplyAnswer::NotFound(message),
+        };
+        return Ok(AskedApply { live: None, answer });
     };
+    // What the server sends is charged for this object alone.
+    let cluster = &cluster.within(PATIENCE);
     let trial = Trial { cluster, resource: &resource, key, body: value.to_string(), manager };
-    let live = trial.live().await.map_err(|error| Failure::of_read(&error))?;
-    let answer = trial.answer().await.map_err(|error| Failure::of_read(&error))?;
+    let live = trial.live().await.map_err(|error| trial.failure(&error))?;
+    let answer = trial.answer().await.map_err(|error| trial.failure(&error))?;
     Ok(AskedApply { live, answer })
 }
 
@@ -84,6 +96,18 @@ struct Trial<'a> {
 impl Trial<'_> {
     fn namespace(&self) -> Option<&str> {
         Some(&*self.key.namespace).filter(|_| self.resource.namespaced)
+    }
+
+    /// Makes a failure of an error. That of a Secret has no text of the server, which may quote its values.
+    fn failure(&self, error: &ReadError) -> Failure {
+        match (&*self.resource.group, &*self.resource.kind) {
+            ("", "Secret") => Failure {
+                message: "the server's message is not shown, because it may quote values of the Secret"
+                    .to_owned(),
+                reason: error.reason().as_str().to_owned(),
+            },
+            _ => Failure::of_read(error),
+        }
     }
 
     async fn live(&self) -> Result<Option<Value>, ReadError> {
@@ -102,7 +126,11 @@ impl Trial<'_> {
             Err(error) => error,
         };
         match error {
-            WriteError::Forbidden { .. } => Ok(ApplyAnswer::NoRight),
+            // Others, such as quotas and admission, forbid what the user has a right to.
+            WriteError::Forbidden { message, .. } => Ok(match message.contains("\" is forbidden: User \"") {
+                true => ApplyAnswer::NoRight,
+                false => ApplyAnswer::Refused(message),
+            }),
             WriteError::NotFound { message, .. } => Ok(ApplyAnswer::NotFound(message)),
             WriteError::Refused(ReadError::Refused { code: 400, message, .. })
                 if message.contains("does not support dry run") =>

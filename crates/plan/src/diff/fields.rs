@@ -11,6 +11,9 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map as JsonMap, Value};
 use taffrail_merge::{FieldSet, MAX_DEPTH, Path, PathElement, Schema, Type, TypeRef, equal};
 
+/// The maximum length of the paths to all fields of an object in sum, in bytes.
+const MAX_PATHS: usize = 64 << 20;
+
 /// The maximum number of key fields of a list's items of which any may be missing in an item.
 const MAX_KEYS: usize = 6;
 
@@ -84,6 +87,77 @@ pub(super) fn is_too_deep(value: &Value) -> bool {
     is_deeper(value, MAX_DEPTH - 1)
 }
 
+/// Returns true if the paths to all fields of an object are so long in sum that they cannot be held at the same time.
+pub(super) fn has_long_paths(value: &Value) -> bool {
+    fn exceeds(value: &Value, above: usize, left: &mut usize) -> bool {
+        let mut below = |value: &Value, name: usize| {
+            let path = above.saturating_add(name);
+            match left.checked_sub(path) {
+                None => true,
+                Some(rest) => {
+                    *left = rest;
+                    exceeds(value, path, left)
+                }
+            }
+        };
+        match value {
+            Value::Object(fields) => fields.iter().any(|(name, field)| below(field, name.len())),
+            Value::Array(items) => items.iter().any(|item| {
+                // An item may be named by any of its fields.
+                let names = match item {
+                    Value::Object(fields) => fields.values().map(|it| it.as_str().map_or(8, str::len)).sum(),
+                    Value::String(text) => text.len(),
+                    _ => 8,
+                };
+                below(item, names)
+            }),
+            _ => false,
+        }
+    }
+    exceeds(value, 0, &mut MAX_PATHS.clone())
+}
+
+/// Returns the lists, with their live and wanted forms, whose items have keys and come in another order in one form than in
+/// the other: the order of containers or of variables that refer to each other has an effect.
+fn reordered<'v>(of: Type<'_>, live: &'v Value, wanted: &'v Value) -> Vec<(Path, &'v Value, &'v Value)> {
+    let fields = of.field_set(wanted).or_else(|_| deduced().field_set(wanted)).unwrap_or_default();
+    let mut lists: BTreeMap<Path, Vec<String>> = BTreeMap::new();
+    for path in fields.paths() {
+        let keyed = path.iter().enumerate().filter_map(|(at, element)| match element {
+            PathElement::Key(keys) => Some((at, keys)),
+            _ => None,
+        });
+        for (at, keys) in keyed {
+            let Some(list) = path.get(..at) else { continue };
+            if !lists.contains_key(list) {
+                lists.insert(list.to_vec(), keys.iter().map(|(name, _)| name.clone()).collect());
+            }
+        }
+    }
+    let (paths, names): (Vec<Path>, Vec<Vec<String>>) = lists.into_iter().unzip();
+    let values = find_all(live, &paths).into_iter().zip(find_all(wanted, &paths));
+    let order = |list: &Value, names: &[String]| -> Vec<String> {
+        let items = list.as_array().into_iter().flatten();
+        let key = |item: &Value| {
+            let each: Vec<&Value> = names.iter().map(|name| item.get(name).unwrap_or(&Value::Null)).collect();
+            serde_json::to_string(&each).unwrap_or_default()
+        };
+        items.map(key).collect()
+    };
+    let found = paths.iter().zip(&names).zip(values).filter_map(|((path, names), (live, wanted))| {
+        let (live, wanted) = (live?, wanted?);
+        let (mut before, mut after) = (order(live, names), order(wanted, names));
+        let shared: BTreeSet<String> = {
+            let after: BTreeSet<&String> = after.iter().collect();
+            before.iter().filter(|key| after.contains(key)).cloned().collect()
+        };
+        before.retain(|key| shared.contains(key));
+        after.retain(|key| shared.contains(key));
+        (before != after).then(|| (path.clone(), live, wanted))
+    });
+    found.collect()
+}
+
 /// Returns the type of objects of which no schema is known.
 pub(super) fn deduced() -> Type<'static> {
     static SCHEMA: LazyLock<(Schema, TypeRef)> =
@@ -97,6 +171,8 @@ pub(super) struct Differing<'v> {
     pub(super) path: Path,
     pub(super) live: Option<&'v Value>,
     pub(super) wanted: Option<&'v Value>,
+    /// True if the items of a list are equal, and in another order.
+    pub(super) is_order: bool,
 }
 
 /// Returns the fields in which two objects differ, sorted by path. Of what only one of them has, only the topmost field is
@@ -126,8 +202,29 @@ pub(super) fn differences<'v>(of: Type<'_>, live: &'v Value, wanted: &'v Value) 
         path,
         live: live.filter(|_| is_live),
         wanted: wanted.filter(|_| is_wanted),
+        is_order: false,
     });
-    found.collect()
+    let mut found: Vec<Differing<'v>> = found.collect();
+    let lists = reordered(of, live, wanted);
+    // No path of `found` is above another one, so those around the place of a list decide.
+    let is_touched = |list: &Path| {
+        let at = found.partition_point(|it| it.path < *list);
+        let below = found.get(at).is_some_and(|it| it.path.starts_with(list));
+        let above = at.checked_sub(1).and_then(|at| found.get(at));
+        below || above.is_some_and(|it| list.starts_with(&it.path))
+    };
+    let lists = lists.into_iter().filter(|(list, ..)| !is_touched(list));
+    let lists: Vec<Differing<'v>> = lists
+        .map(|(path, live, wanted)| Differing {
+            path,
+            live: Some(live),
+            wanted: Some(wanted),
+            is_order: true,
+        })
+        .collect();
+    found.extend(lists);
+    found.sort_by(|one, other| one.path.cmp(&other.path));
+    found
 }
 
 /// Returns the topmost fields in which two objects differ, as a set of fields.

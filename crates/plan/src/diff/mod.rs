@@ -32,7 +32,10 @@ pub use report::{
     UnknownReason,
 };
 
-use fields::{covers, deduced, differences, find_all, is_hollow, is_too_deep, keeps_of, text_at, topmost};
+use fields::{
+    covers, deduced, differences, find_all, has_long_paths, is_hollow, is_too_deep, keeps_of, text_at,
+    topmost,
+};
 use mask::Redactor;
 use normalise::{LeftOut, is_aggregated, normal, normalise, without_namespaces};
 use owners::{Owned, Owners};
@@ -145,7 +148,7 @@ pub fn diff(input: &DiffInput<'_>) -> ObjectDiff {
         },
     };
     result.outcome = match (input.wanted, input.live) {
-        _ if sides.iter().any(|side| is_too_deep(side)) => {
+        _ if sides.iter().any(|side| is_too_deep(side) || has_long_paths(side)) => {
             result.reasons.push(UnknownReason::TooDeep);
             DiffOutcome::Unknown
         }
@@ -207,6 +210,7 @@ fn compare(
     let version = text_at(wanted, "/apiVersion");
     same_object(input, wanted, answer).map_err(|reason| vec![reason])?;
     let entries = entries_of(input.live, answer.is_some(), result).map_err(|reason| vec![reason])?;
+    let are_unread = result.notes.iter().any(|note| matches!(note, DiffNote::ManagersUnreadable { .. }));
     let own_elsewhere = note_versions(&entries, version, input.manager, result);
     let answered = answer.and_then(|answer| ManagedEntry::read_all(answer).ok()).unwrap_or_default();
     let mut sides = normalised(input, wanted, answer, &answered, result);
@@ -230,7 +234,15 @@ fn compare(
             let mut predicted = match input.options.includes_additions {
                 true => answer,
                 false => {
-                    without_additions(of, &sides.live, &answer, [&Owned::new(&declared), own.own()], &owners)
+                    let knows_own = own_elsewhere.is_none() && !are_unread;
+                    let own_fields = knows_own.then_some(&owners);
+                    without_additions(
+                        of,
+                        &sides.live,
+                        &answer,
+                        [&Owned::new(&declared), own.own()],
+                        own_fields,
+                    )
                 }
             };
             match apply.left_by_client(&predicted, &sides.wanted) {
@@ -469,7 +481,7 @@ fn tell(
     let mut undecided = Vec::new();
     for (at, it) in found.into_iter().enumerate() {
         let path = FieldPath::new(it.path.clone());
-        if let (true, Some(live), Some(wanted)) = (leaves_defaults, it.live, it.wanted)
+        if let (true, Some(live), Some(wanted)) = (leaves_defaults && !it.is_order, it.live, it.wanted)
             && (live.is_array() || live.is_object())
             && covers(live, wanted)
         {

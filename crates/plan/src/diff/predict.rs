@@ -68,18 +68,21 @@ impl Apply<'_> {
 }
 
 /// Returns the server's answer with the live values of what neither the manifest nor our own manager declares: what defaults
-/// and webhooks add, change or remove.
+/// and webhooks add, change or remove. With `owners` as `None`, our own fields are not known, and all that the apply removes
+/// stays removed.
 pub(super) fn without_additions(
     of: Type<'_>,
     live: &Value,
     answer: &Value,
     declared: [&Owned; 2],
-    owners: &Owners,
+    owners: Option<&Owners>,
 ) -> Value {
     let Ok(compared) = of.compare(live, answer) else { return answer.clone() };
     let is_foreign = |path: &Path| !declared.iter().any(|declared| declared.touches(path));
     let mut restored: Vec<Path> = compared.modified.paths().into_iter().filter(is_foreign).collect();
-    restored.extend(topmost(&compared.removed).into_iter().filter(|path| !owners.is_own(path)));
+    if let Some(owners) = owners {
+        restored.extend(topmost(&compared.removed).into_iter().filter(|path| !owners.is_own(path)));
+    }
     restored.sort();
     let values: Vec<Option<Value>> =
         find_all(live, &restored).into_iter().map(|value| value.cloned()).collect();

@@ -73,7 +73,7 @@ fn parse(text: &str) -> Option<(i128, Form)> {
         },
     };
     let amount = digits.checked_mul(1_024_i128.checked_pow(binary)?)?;
-    let nanos = match power - NANO {
+    let nanos = match power.checked_sub(NANO)? {
         up @ 0.. => amount.checked_mul(10_i128.checked_pow(up.unsigned_abs())?)?,
         // What is below a billionth is rounded up.
         down => match 10_i128.checked_pow(down.unsigned_abs()) {

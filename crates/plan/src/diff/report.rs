@@ -230,8 +230,8 @@ pub enum UnknownReason {
         /// Their paths.
         paths: Vec<FieldPath>,
     },
-    /// Lists and maps are nested too deeply.
-    #[error("lists and maps are nested too deeply")]
+    /// Lists and maps are nested too deeply, or the paths of all fields are too long in sum.
+    #[error("lists and maps are nested too deeply, or the names of fields are too long")]
     TooDeep,
 }
 

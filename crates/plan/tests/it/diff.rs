@@ -584,3 +584,63 @@ fn results_are_json_with_paths_as_text() {
     assert_eq!(value["basis"], json!({"diff": "refused", "message": "spec.replicas: must be positive"}));
     assert_eq!((&value["outcome"], &value["reasons"]), (&json!("unknown"), &json!([{"reason": "refused"}])));
 }
+
+#[test]
+fn what_the_server_removes_differs_where_our_own_fields_are_not_known() {
+    let hpa = |spec: Value| simple("autoscaling/v1", "HorizontalPodAutoscaler", &json!({"spec": spec}));
+    let before = hpa(json!({"minReplicas": 2, "maxReplicas": 3}));
+    let wanted = hpa(json!({"maxReplicas": 3}));
+    let live = apply(None, &before, OURS);
+    let elsewhere =
+        changed(&live, |it| it["metadata"]["managedFields"][0]["apiVersion"] = json!("autoscaling/v2"));
+    // So many managers are not read.
+    let entry = live["metadata"]["managedFields"][0].clone();
+    let many = changed(&live, |it| {
+        let entries = (0..1_001).map(|at| changed(&entry, |it| it["manager"] = json!(format!("m-{at}"))));
+        it["metadata"]["managedFields"] = entries.collect();
+    });
+    let removes = |answer: &mut Value| {
+        answer["spec"].as_object_mut().unwrap().remove("minReplicas");
+    };
+    let known = Case::server(&wanted, &live, removes);
+    for live in [&live, &elsewhere, &many] {
+        let diff =
+            Case { live: Some(live), dry_run: known.dry_run.clone(), ..Case::merged(&wanted, live) }.diff();
+        let paths: Vec<String> = diff.differences.iter().map(|it| it.path.to_string()).collect();
+        assert_eq!((diff.outcome, paths), (DiffOutcome::Change, vec!["spec.minReplicas".to_owned()]));
+    }
+}
+
+#[test]
+fn another_order_of_items_with_keys_differs() {
+    let with = |env: Value| changed(&deployment(), |it| container(it)["env"] = env);
+    let (host, url) =
+        (json!({"name": "HOST", "value": "db"}), json!({"name": "URL", "value": "http://$(HOST)"}));
+    let (live, wanted) = (with(json!([url, host])), with(json!([host, url])));
+    let live = live_deployment(&live);
+    let path = "spec.template.spec.containers[name=web].env";
+    for case in [Case::server(&wanted, &live, default_deployment), Case::merged(&wanted, &live)] {
+        let diff = case.diff();
+        let paths: Vec<String> = diff.differences.iter().map(|it| it.path.to_string()).collect();
+        assert_eq!((diff.outcome, paths), (DiffOutcome::Change, vec![path.to_owned()]));
+    }
+    // Items of others between them change nothing.
+    let more = changed(&live, |it| {
+        let env = container(it)["env"].as_array_mut().unwrap();
+        env.insert(1, json!({"name": "OTHER", "value": "1"}));
+    });
+    let same = with(json!([url, host]));
+    assert_eq!(Case::merged(&same, &more).diff().outcome, DiffOutcome::Unchanged);
+}
+
+#[test]
+fn object_whose_paths_are_too_long_in_sum_is_unknown() {
+    let long = "k".repeat(100_000);
+    let values: serde_json::Map<String, Value> =
+        (0..1_000).map(|at| (format!("v{at}"), json!("x"))).collect();
+    let mut spec = serde_json::Map::new();
+    spec.insert(long, Value::Object(values));
+    let chart = simple("example.com/v1", "Chart", &json!({"spec": {"values": spec}}));
+    let diff = Case::merged(&chart, &chart).diff();
+    assert_eq!((diff.outcome, diff.reasons), (DiffOutcome::Unknown, vec![UnknownReason::TooDeep]));
+}

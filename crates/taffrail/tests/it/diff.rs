@@ -169,3 +169,28 @@ fn diff_names_the_line_of_each_wrong_manifest_and_asks_for_none() {
     assert!(told.contains("error: deploy/web.yaml:26: ") && told.contains("PreSync"), "{told}");
     assert_eq!((answer.code, &*answer.stdout), (3, ""), "{told}");
 }
+
+#[test]
+fn diff_tells_of_an_unchanged_object_that_no_server_was_asked_for_it() {
+    let served = served();
+    served.clusters[0].fault(Fault::new(Trouble::WebhookWithoutDryRun).resource("configmaps"));
+    let same =
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: shop}\ndata: {colour: red}\n";
+    std::fs::write(served.folder.path().join("web.yaml"), same).unwrap();
+    let answer = diff(&served, &[]);
+    let shown = answer.stdout.replace(served.folder.path().to_str().unwrap(), "deploy");
+    let expected = "\
+= ConfigMap shop/settings is unchanged (deploy/web.yaml:1)
+    merged without the server: a webhook takes no part in dry runs
+";
+    assert_eq!((answer.code, &*shown), (0, expected), "{}", answer.stderr);
+}
+
+#[test]
+fn diff_of_no_manifests_is_no_success() {
+    let served = served();
+    std::fs::write(served.folder.path().join("web.yaml"), "# nothing\n").unwrap();
+    let answer = diff(&served, &[]);
+    assert!(answer.stderr.contains("there are no objects in the manifests"), "{}", answer.stderr);
+    assert_eq!((answer.code, &*answer.stdout), (3, ""));
+}

@@ -27,6 +27,8 @@ pub(super) struct Question {
     pub(super) manager: String,
     pub(super) rules: IgnoreRules,
     pub(super) includes_additions: bool,
+    /// The schemas that were read: clusters of one version have equal ones.
+    pub(super) schemas: OpenApiCache,
 }
 
 /// The answer of one cluster.
@@ -65,11 +67,18 @@ async fn compare_into(
             return Ok(());
         }
     };
+    if set.objects.is_empty() {
+        // An empty input is rather a broken pipe than a set of nothing.
+        let (cluster, scope) = (answer.cluster.clone(), "manifests".to_owned());
+        let (reason, message) = ("NoObjects".to_owned(), "there are no objects in the manifests".to_owned());
+        answer.errors.push(ErrorRow { cluster, scope, reason, message });
+        return Ok(());
+    }
     answer.warnings = set.warnings.iter().map(|it| CommandError::unreadable(it).harmless()).collect();
     let (objects, left_alone): (Vec<&DeclaredObject>, Vec<&DeclaredObject>) =
         set.objects.iter().partition(|object| is_applied(object));
     answer.not_compared = left_alone.len();
-    let types = Types::of(&cluster, &objects).await;
+    let types = Types::of(&cluster, &objects, &question.schemas).await;
     let coming = Coming::of(&objects);
     let asked = Asked { cluster: &cluster, discovery: &discovery, question, types: &types, coming: &coming };
     let (mut rows, mut errors) = (Vec::new(), Vec::new());
@@ -165,14 +174,12 @@ struct Types(BTreeMap<String, OpenApi>);
 impl Types {
     /// Reads the types that the server has of these objects. A document that cannot be read leaves its kinds to the types of
     /// Kubernetes itself, or deduced.
-    async fn of(cluster: &Cluster, objects: &[&DeclaredObject]) -> Types {
+    async fn of(cluster: &Cluster, objects: &[&DeclaredObject], cache: &OpenApiCache) -> Types {
         let versions: BTreeSet<&str> = objects.iter().map(|object| &*object.api_version).collect();
         let mut types = BTreeMap::new();
-        let (Ok(index), cache) = (cluster.open_api_index().await, OpenApiCache::default()) else {
-            return Types(types);
-        };
+        let Ok(index) = cluster.open_api_index().await else { return Types(types) };
         for version in versions {
-            let Ok(document) = cluster.open_api(&index, version, &cache).await else { continue };
+            let Ok(document) = cluster.open_api(&index, version, cache).await else { continue };
             if let Ok(read) = OpenApi::read(&document.document) {
                 types.insert(version.to_owned(), read);
             }

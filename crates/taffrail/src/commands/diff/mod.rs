@@ -5,11 +5,13 @@ mod ask;
 mod print;
 mod rows;
 
+use std::collections::HashSet;
 use std::io::Read as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use taffrail_api::{DiffList, DiffResult, ErrorRow};
+use taffrail_cluster::OpenApiCache;
 use taffrail_observe::{TimeBudget, TimeLimits, input};
 use taffrail_plan::diff::IgnoreRules;
 use taffrail_plan::manifests::MAX_FILE_BYTES;
@@ -39,6 +41,7 @@ pub(crate) fn run(arguments: &DiffArguments, console: &Console) -> Result<Exit, 
         manager: arguments.field_manager.clone(),
         rules: rules(arguments)?,
         includes_additions: arguments.all_fields,
+        schemas: OpenApiCache::default(),
     });
     let source = arguments.clusters.source(PATIENCE);
     let fleet = source::members(&source)?;
@@ -71,13 +74,11 @@ pub(crate) fn run(arguments: &DiffArguments, console: &Console) -> Result<Exit, 
         TextOutput::Json => get::document(ListOutput::Json, &list, console),
         TextOutput::Text => print::text(&list.items, is_one, console),
     })?;
-    let mut told_already: Vec<(String, String)> = Vec::new();
+    let mut told_already = HashSet::new();
     for (place, warning) in told {
         // Several clusters of one fleet often warn of the same.
-        let message = (place.clone(), warning.to_string());
-        if !told_already.contains(&message) {
+        if told_already.insert(warning.to_string()) {
             warning.print_about(&place, console);
-            told_already.push(message);
         }
     }
     for ErrorRow { cluster, scope, message, .. } in &list.errors {

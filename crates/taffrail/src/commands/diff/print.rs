@@ -18,7 +18,7 @@ const MAX_VALUE: usize = 160;
 pub(super) fn text(rows: &[DiffRow], is_one: bool, console: &Console) -> io::Result<()> {
     let mut out = console.people();
     let now = Timestamp::now();
-    for row in rows.iter().filter(|row| row.result != DiffResult::Unchanged) {
+    for row in rows.iter().filter(|row| is_told(row)) {
         object(&mut out, row, is_one, now)?;
     }
     let count = |result| rows.iter().filter(|row| row.result == result).count();
@@ -43,12 +43,21 @@ pub(super) fn text(rows: &[DiffRow], is_one: bool, console: &Console) -> io::Res
     Ok(())
 }
 
+/// Returns true if an object differs, or its being unchanged is not all that there is to tell.
+fn is_told(row: &DiffRow) -> bool {
+    let is_plain = row.diff == DiffMethod::Server
+        && row.notes.is_empty()
+        && row.ignored.is_empty()
+        && row.rewritten.is_empty();
+    row.result != DiffResult::Unchanged || !is_plain
+}
+
 fn object(out: &mut impl Write, row: &DiffRow, is_one: bool, now: Timestamp) -> io::Result<()> {
     let bold = Style::new().bold();
     let (sign, style, word) = match row.result {
         DiffResult::Create => ("+", AnsiColor::Green.on_default(), "is created"),
         DiffResult::Change => ("~", AnsiColor::Yellow.on_default(), "changes"),
-        DiffResult::Unchanged => (" ", Style::new(), "is unchanged"),
+        DiffResult::Unchanged => ("=", Style::new(), "is unchanged"),
         DiffResult::Unknown if row.diff == DiffMethod::Refused => {
             ("!", AnsiColor::Red.on_default(), "is refused")
         }
