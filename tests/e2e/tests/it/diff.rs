@@ -144,7 +144,7 @@ fn a_diff_names_what_an_apply_changes_and_whose_it_is() {
     ];
     assert_eq!(lines[..expected.len()], expected, "{answer}");
     assert!(
-        lines[expected.len()].starts_with("  ~ spec.replicas: 5 -> 3  (conflict: kubectl by scale, "),
+        lines[expected.len()].starts_with("  ~ spec.replicas: 5 -> 3  (conflict: kubectl by scale"),
         "{answer}"
     );
     assert_eq!(
