@@ -87,7 +87,7 @@ pub enum DiffMethod {
 pub struct DiffFieldRow {
     /// The path, in which items of lists are named by their keys: `spec.template.spec.containers[name=web].image`.
     pub path: String,
-    /// Whose the field is.
+    /// The relation of other managers to the field.
     pub class: DiffClass,
     /// The value after an apply; left out if the field would be removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,7 +100,7 @@ pub struct DiffFieldRow {
     pub owners: Vec<DiffOwnerRow>,
 }
 
-/// Whose a field is that differs.
+/// The relation of other managers to a field that differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]

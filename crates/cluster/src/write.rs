@@ -155,6 +155,12 @@ impl WriteError {
         }
     }
 
+    /// Returns true if the server refused because the user lacks a right. What the user has a right to may be forbidden too,
+    /// as by a quota or by admission.
+    pub fn is_missing_right(&self) -> bool {
+        matches!(self, WriteError::Forbidden { message, .. } if tells_missing_right(message))
+    }
+
     /// Returns a hint for the user: one about writes, or else that of the reason.
     pub fn hint(&self) -> &'static str {
         match self {
@@ -390,6 +396,11 @@ fn failure(ask: &Ask, answer: &Answer, resource: &ApiResource, dry_run: bool) ->
     if is_secret(resource) { masked(error) } else { error }
 }
 
+/// Returns true if the message of a 403 is that of the API server's check of rights.
+fn tells_missing_right(message: &str) -> bool {
+    message.contains("\" is forbidden: User \"")
+}
+
 /// Removes the server's message from an error of a Secret where the server, or a webhook of it, may quote the values.
 fn masked(error: WriteError) -> WriteError {
     match error {
@@ -400,7 +411,7 @@ fn masked(error: WriteError) -> WriteError {
             WriteError::UnknownField { what, message: format!("the Secret has an unknown field; {UNSHOWN}") }
         }
         // Rights are checked before the Secret is read.
-        WriteError::Forbidden { what, message } if !message.contains("\" is forbidden: User \"") => {
+        WriteError::Forbidden { what, message } if !tells_missing_right(&message) => {
             WriteError::Forbidden { what, message: format!("the server forbids it; {UNSHOWN}") }
         }
         WriteError::Uncertain(error) => WriteError::Uncertain(unquoting(error)),

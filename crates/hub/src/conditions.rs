@@ -100,7 +100,7 @@ pub async fn keep_conditions(
 /// A management cluster by name, and an object in it.
 type Target = (String, ObjectKey);
 
-/// What was written into which object, and what waits.
+/// The objects that stand for clusters, with what was written into each and what waits.
 #[derive(Debug, Default)]
 struct ConditionKeeper {
     objects: HashMap<Target, KnownObject>,

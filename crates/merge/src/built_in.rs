@@ -21,7 +21,7 @@ const TYPES: &str = include_str!("built_in.tsv");
 const API: &str = "io.k8s.api.";
 const MACHINERY: &str = "io.k8s.apimachinery.pkg.apis.";
 
-/// Where a document has its types.
+/// The path at which a document has its types.
 const PLACE: &str = "#/components/schemas/";
 
 /// Returns the types of Kubernetes' own kinds in all versions that it serves, beta and alpha ones among them.

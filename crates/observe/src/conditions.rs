@@ -3,9 +3,11 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use taffrail_api::conditions::{ClusterCondition, ConditionsWritten};
-use taffrail_cluster::{ApplyRequest, Cluster, Discovery, ReadError, Reason, WriteError, chain};
+use taffrail_cluster::{ApplyRequest, Cluster, Discovery, ReadError, WriteError, chain};
 use taffrail_object::json::{self, OwnedDocument};
 use taffrail_object::{ApiResource, Object, ObjectKey, Projection};
+
+use crate::error::is_refusal;
 
 /// The field manager of the conditions that a hub writes, as in `metadata.managedFields`.
 pub const CONDITIONS_FIELD_MANAGER: &str = "taffrail-hub";
@@ -97,11 +99,9 @@ impl Target<'_> {
 }
 
 fn of_read(error: ReadError) -> ConditionsWritten {
-    match error.reason() {
-        Reason::Forbidden | Reason::NotFound | Reason::BadRequest | Reason::Invalid => {
-            ConditionsWritten::Refused(chain(&error))
-        }
-        _ => ConditionsWritten::Unanswered(chain(&error)),
+    match is_refusal(&error) {
+        true => ConditionsWritten::Refused(chain(&error)),
+        false => ConditionsWritten::Unanswered(chain(&error)),
     }
 }
 

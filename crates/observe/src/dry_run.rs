@@ -126,11 +126,7 @@ impl Trial<'_> {
             Err(error) => error,
         };
         match error {
-            // Others, such as quotas and admission, forbid what the user has a right to.
-            WriteError::Forbidden { message, .. } => Ok(match message.contains("\" is forbidden: User \"") {
-                true => ApplyAnswer::NoRight,
-                false => ApplyAnswer::Refused(message),
-            }),
+            error if error.is_missing_right() => Ok(ApplyAnswer::NoRight),
             WriteError::NotFound { message, .. } => Ok(ApplyAnswer::NotFound(message)),
             WriteError::Refused(ReadError::Refused { code: 400, message, .. })
                 if message.contains("does not support dry run") =>
@@ -141,7 +137,8 @@ impl Trial<'_> {
                 Ok(ApplyAnswer::Refused(message))
             }
             WriteError::Refused(error) | WriteError::Uncertain(error) => Err(error),
-            WriteError::Invalid { message, .. }
+            WriteError::Forbidden { message, .. }
+            | WriteError::Invalid { message, .. }
             | WriteError::UnknownField { message, .. }
             | WriteError::Conflict { message, .. }
             | WriteError::FieldConflict { message, .. } => Ok(ApplyAnswer::Refused(message)),

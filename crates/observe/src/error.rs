@@ -31,6 +31,11 @@ impl Failure {
     }
 }
 
+/// Returns true if the server refused a request of which it would refuse a repetition, too.
+pub(crate) fn is_refusal(error: &ReadError) -> bool {
+    matches!(error.reason(), Reason::Forbidden | Reason::NotFound | Reason::BadRequest | Reason::Invalid)
+}
+
 /// A failure outside of any cluster, such as in a kubeconfig or a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -3,11 +3,13 @@
 use serde_json::Value;
 use taffrail_apps::{GroupStatusOwner, RESOURCE_GROUP_CONTROLLER, group_status_owner, has_group_status};
 use taffrail_cluster::{
-    AGENT_FIELD_MANAGER, ApiResource, Cluster, GroupStatusWrite, ReadError, Reason, WriteError, chain,
+    AGENT_FIELD_MANAGER, ApiResource, Cluster, GroupStatusWrite, ReadError, WriteError, chain,
     resource_groups,
 };
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::{Object, Projection};
+
+use crate::error::is_refusal;
 
 /// A status that is to be written.
 pub(super) struct GroupWrite {
@@ -49,11 +51,9 @@ pub(super) enum Written {
 
 impl From<ReadError> for Written {
     fn from(error: ReadError) -> Written {
-        match error.reason() {
-            Reason::Forbidden | Reason::NotFound | Reason::BadRequest | Reason::Invalid => {
-                Written::Refused(chain(&error))
-            }
-            _ => Written::Unanswered(chain(&error)),
+        match is_refusal(&error) {
+            true => Written::Refused(chain(&error)),
+            false => Written::Unanswered(chain(&error)),
         }
     }
 }

@@ -189,13 +189,8 @@ pub(super) fn differences<'v>(of: Type<'_>, live: &'v Value, wanted: &'v Value) 
             (*live, *wanted) = (*live || is_live, *wanted || is_wanted);
         }
     }
-    let mut top: Vec<(Path, [bool; 2])> = Vec::new();
-    for (path, sides) in sides {
-        if !top.last().is_some_and(|(above, _)| path.starts_with(above)) {
-            top.push((path, sides));
-        }
-    }
-    let (paths, sides): (Vec<Path>, Vec<[bool; 2]>) = top.into_iter().unzip();
+    let (paths, sides): (Vec<Path>, Vec<[bool; 2]>) =
+        without_nested(sides, |(path, _)| path).into_iter().unzip();
     let values = find_all(live, &paths).into_iter().zip(find_all(wanted, &paths));
     let found = paths.into_iter().zip(sides).zip(values);
     let found = found.map(|((path, [is_live, is_wanted]), (live, wanted))| Differing {
@@ -234,10 +229,15 @@ pub(super) fn differing_fields(of: Type<'_>, before: &Value, after: &Value) -> F
 
 /// Returns the topmost paths of a set.
 pub(super) fn topmost(fields: &FieldSet) -> Vec<Path> {
-    let mut top: Vec<Path> = Vec::new();
-    for path in fields.paths() {
-        if !top.last().is_some_and(|above| path.starts_with(above)) {
-            top.push(path);
+    without_nested(fields.paths(), |path| path)
+}
+
+/// Returns those of what is sorted by path whose paths are below no other one.
+fn without_nested<T>(sorted: impl IntoIterator<Item = T>, path: impl Fn(&T) -> &Path) -> Vec<T> {
+    let mut top: Vec<T> = Vec::new();
+    for it in sorted {
+        if !top.last().is_some_and(|above| path(&it).starts_with(path(above))) {
+            top.push(it);
         }
     }
     top

@@ -192,9 +192,9 @@ struct Sides {
     wanted: Value,
     live: Value,
     answer: Option<Value>,
-    /// What was last applied on the client's side.
+    /// The copy of the object that was last applied on the client's side.
     last_applied: Option<Value>,
-    /// What is left out of all of them.
+    /// The parts that are left out of all of them.
     left_out: LeftOut,
 }
 

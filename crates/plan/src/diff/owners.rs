@@ -34,7 +34,7 @@ pub enum ManagerOperation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DifferenceClass {
-    /// Nobody else owns the field: the manifest changed, or the field is new.
+    /// No other manager owns the field: the manifest changed, or the field is new.
     Change,
     /// The set applied the field last time, and another manager has changed or removed it since.
     Drift,

@@ -13,7 +13,7 @@ pub(super) struct Apply<'a> {
     pub(super) version: &'a str,
     pub(super) manager: &'a str,
     pub(super) entries: &'a [ManagedEntry],
-    /// What `kubectl apply` or a tool like it applied last on the client's side.
+    /// The object that `kubectl apply` or a tool like it applied last on the client's side.
     pub(super) last_applied: Option<&'a Value>,
 }
 

@@ -13,7 +13,7 @@ use super::{DifferenceClass, DryRun, FailedRule, FieldManager, FieldPath, NoDryR
 pub struct ObjectDiff {
     /// The object.
     pub object: ObjectKey,
-    /// What the live object was compared with, and why.
+    /// The object that the live one was compared with, and the reason for it.
     pub basis: DiffBasis,
     /// The result.
     pub outcome: DiffOutcome,
@@ -59,7 +59,7 @@ pub enum DiffOutcome {
     Unknown,
 }
 
-/// What the live object was compared with.
+/// The object that the live one was compared with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "diff", rename_all = "kebab-case")]
 pub enum DiffBasis {
@@ -110,7 +110,7 @@ pub struct FieldDifference {
     pub live: Option<Value>,
     /// The managers other than our own that own the field, or a part of it.
     pub owners: Vec<FieldManager>,
-    /// Whose the field is.
+    /// The relation of other managers to the field.
     pub class: DifferenceClass,
 }
 

@@ -71,7 +71,7 @@ words! { HookDeletePolicy { BeforeHookCreation, HookSucceeded, HookFailed } }
 
 /// The options of delivery tools that an object's annotations and labels state; `None` for those not stated.
 ///
-/// Where two tools state one option, the stricter value counts for deletion and the manner of applying, and Argo CD's
+/// If two tools state one option, the stricter value counts for deletion and the manner of applying, and Argo CD's
 /// for waves and hooks, as in Argo CD.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SyncOptions {

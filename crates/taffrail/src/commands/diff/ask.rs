@@ -20,7 +20,7 @@ use crate::command_error::CommandError;
 /// Maximum number of objects about which one API server is asked at one time.
 const AT_ONCE: usize = 8;
 
-/// What all clusters are asked.
+/// The question to all clusters: the manifests, and how they are compared.
 pub(super) struct Question {
     pub(super) files: Vec<ReadFile>,
     pub(super) namespace: Option<String>,
@@ -168,35 +168,40 @@ impl Coming {
     }
 }
 
-/// The types of the objects' kinds: those of the server, else those of Kubernetes itself.
-struct Types(BTreeMap<String, OpenApi>);
+/// The types of the objects' kinds: those of the server, else those of Kubernetes itself, else the deduced one.
+struct Types {
+    /// Those of the server, by `apiVersion`.
+    read: BTreeMap<String, OpenApi>,
+    deduced: Schema,
+}
 
 impl Types {
     /// Reads the types that the server has of these objects. A document that cannot be read leaves its kinds to the types of
     /// Kubernetes itself, or deduced.
     async fn of(cluster: &Cluster, objects: &[&DeclaredObject], cache: &OpenApiCache) -> Types {
         let versions: BTreeSet<&str> = objects.iter().map(|object| &*object.api_version).collect();
-        let mut types = BTreeMap::new();
-        let Ok(index) = cluster.open_api_index().await else { return Types(types) };
+        let mut types = Types { read: BTreeMap::new(), deduced: Schema::deduced() };
+        let Ok(index) = cluster.open_api_index().await else { return types };
         for version in versions {
             let Ok(document) = cluster.open_api(&index, version, cache).await else { continue };
             if let Ok(read) = OpenApi::read(&document.document) {
-                types.insert(version.to_owned(), read);
+                types.read.insert(version.to_owned(), read);
             }
         }
-        Types(types)
+        types
     }
 
     /// Returns the schema and the type of an object in it.
-    fn find(&self, object: &DeclaredObject) -> Option<(&Schema, TypeRef)> {
+    fn find(&self, object: &DeclaredObject) -> (&Schema, TypeRef) {
         let version = object.api_version.rsplit('/').next().unwrap_or_default();
         let kind = GroupVersionKind {
             group: object.key.group.clone(),
             version: version.to_owned(),
             kind: object.key.kind.clone(),
         };
-        let read = [self.0.get(&object.api_version), Some(built_in())];
-        read.into_iter().flatten().find_map(|types| Some((&types.schema, types.type_of(&kind)?)))
+        let known = [self.read.get(&object.api_version), Some(built_in())];
+        let found = known.into_iter().flatten().find_map(|it| Some((&it.schema, it.type_of(&kind)?)));
+        found.unwrap_or_else(|| (&self.deduced, TypeRef::named(Schema::DEDUCED)))
     }
 }
 
@@ -233,16 +238,14 @@ impl Asked<'_> {
             },
             ApplyAnswer::Refused(message) => DryRun::Refused { message },
         };
-        let deduced = (Schema::deduced(), TypeRef::named(Schema::DEDUCED));
-        let found = self.types.find(object);
-        let (schema, of) = found.as_ref().map_or((&deduced.0, &deduced.1), |(schema, of)| (*schema, of));
+        let (schema, of) = self.types.find(object);
         let options =
             DiffOptions { includes_additions: self.question.includes_additions, ..DiffOptions::default() };
         let compared = diff(&DiffInput {
             wanted: Some(&object.value),
             live: live.as_ref(),
             dry_run: &dry_run,
-            of: Type::new(schema, of),
+            of: Type::new(schema, &of),
             manager: &self.question.manager,
             applied: None,
             rules: &self.question.rules,
