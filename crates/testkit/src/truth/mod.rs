@@ -135,7 +135,7 @@ fn disturb(plane: &ControlPlane, context: &str, seconds: u64, is_over: &AtomicBo
     Ok(())
 }
 
-fn observe(options: &Options<'_>, eye: &mut dyn Eye, watch: &mut Watch) -> Result<Report> {
+fn observe(options: &Options<'_>, eye: &mut dyn Eye, watch: &mut Watch<'_>) -> Result<Report> {
     let log =
         File::create(options.log).with_context(|| format!("cannot create {}", options.log.display()))?;
     let mut log = BufWriter::new(log);
@@ -224,33 +224,36 @@ impl Record {
         Ok(record)
     }
 
-    /// Returns true if any of `worlds` has each object of this record, in the same or a later version. The lists of a
-    /// record are of different moments, so the last world may lack a Pod that was deleted meanwhile.
-    fn is_in(&self, worlds: &[World]) -> bool {
-        self.objects.iter().all(|(kind, object)| {
+    /// Returns the path and version of an object of this record that none of `worlds` has in the same or a later
+    /// version. The lists of a record are of different moments, so the last world may lack a Pod that was deleted
+    /// meanwhile.
+    fn missing_in(&self, worlds: &[World]) -> Option<String> {
+        self.objects.iter().find_map(|(kind, object)| {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             let known = |world: &World| world.get(*kind, name).and_then(|known| version(known));
-            worlds.iter().rev().any(|world| known(world) >= version(object))
+            let newest = worlds.iter().map(known).max().flatten();
+            (newest < version(object)).then(|| {
+                format!("{}/{name} in version {:?}, seen in {newest:?}", kind.path(), version(object))
+            })
         })
     }
 }
 
 /// Returns the objects at each moment from one record to the other, as the watch saw them; waits for the watch, and
 /// fails after 120 s: a busy machine is no fault.
-fn worlds(before: &Record, after: &Record, watch: &mut Watch) -> Result<Vec<World>> {
+fn worlds(before: &Record, after: &Record, watch: &mut Watch<'_>) -> Result<Vec<World>> {
     let started = Instant::now();
     let first = before.versions.iter().min().copied().unwrap_or_default();
     let last = after.versions.iter().max().copied().unwrap_or_default();
     loop {
         // Changes on their way have left the API server long before.
         std::thread::sleep(Duration::from_millis(20));
+        watch.resume()?;
         let worlds = watch.between(first, last);
-        if after.is_in(&worlds) {
-            return Ok(worlds);
-        }
+        let Some(missing) = after.missing_in(&worlds) else { return Ok(worlds) };
         ensure!(
             started.elapsed() < Duration::from_secs(120),
-            "the watches of the apps did not reach the newest version within 120 s"
+            "the watches of the apps did not reach the newest version within 120 s: they lack {missing}"
         );
     }
 }
