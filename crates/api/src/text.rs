@@ -28,11 +28,14 @@ pub fn health(app: &App, now: Timestamp) -> String {
 }
 
 /// Returns the effective status in words: the status `last` while `freshness` is live, else `Unknown`, with `last` and
-/// its age if it was ever observed: `Unknown (was Ready, 12 min ago)`.
+/// its age if it was ever observed: `Unknown (was Ready, 12 min ago)`; of one that was unknown before, the age alone.
 pub fn status(last: Status, freshness: Freshness, now: Timestamp) -> String {
     match (freshness.state, freshness.observed_at) {
         (FreshnessState::Live, _) => last.word().to_owned(),
         (FreshnessState::Stale | FreshnessState::Lost, None) => Status::Unknown.word().to_owned(),
+        (FreshnessState::Stale | FreshnessState::Lost, Some(at)) if last == Status::Unknown => {
+            format!("{} ({})", last.word(), ago(at, now))
+        }
         (FreshnessState::Stale | FreshnessState::Lost, Some(at)) => {
             format!("{} (was {}, {})", Status::Unknown.word(), last.word(), ago(at, now))
         }

@@ -256,7 +256,7 @@ impl<'f, 'a> Judge<'f, 'a> {
             }
             Destination::OutOfReach(place) => Resource::out_of_reach(key.clone(), place, said.as_deref()),
         };
-        let unread = unread_objects(self.fleet, &app);
+        let unread = unread_objects(self.fleet, &app, self.now);
         let resources: Vec<Resource> = match &unread {
             Some(_) => Vec::new(),
             None => app.objects.shared().iter().map(resource).collect(),

@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use jiff::Timestamp;
 use taffrail_object::{ObjectKey, ObjectKeyRef};
 use taffrail_status::{Presence, Status};
 
@@ -30,10 +31,10 @@ pub fn unread_problem(unread: &UnreadObjects) -> Problem {
 
 /// Returns what is known of the objects of an app if their cluster is read lightly; `None` if it is not, and for an app
 /// without a declaring object.
-pub(crate) fn unread_objects(fleet: &Fleet<'_>, app: &Declaration) -> Option<UnreadObjects> {
+pub(crate) fn unread_objects(fleet: &Fleet<'_>, app: &Declaration, now: Timestamp) -> Option<UnreadObjects> {
     let Destination::Cluster(target) = app.destination else { return None };
     let declaring = app.declaring.as_ref().filter(|_| fleet.objects(target).is_light())?;
-    let Some((key, rule, said)) = said(fleet.objects(app.home), app, declaring) else {
+    let Some((key, rule, said)) = said(fleet.objects(app.home), app, declaring, now) else {
         let key = declaring.clone().into();
         let health = Resource::unjudged(key, Status::Unknown, UNOBSERVED.to_owned());
         return Some(UnreadObjects { health, is_said: false });
@@ -50,6 +51,7 @@ fn said(
     home: &dyn Objects,
     app: &Declaration,
     declaring: &ObjectKey,
+    now: Timestamp,
 ) -> Option<(ObjectKey, &'static str, SaidHealth)> {
     let read = |key: &ObjectKey| match home.get(key.as_ref()) {
         Presence::Present(observed) => Some(observed),
@@ -57,7 +59,7 @@ fn said(
     };
     match app.delivery {
         Delivery::ArgoApplication => {
-            let said = argo::said_health(&read(declaring)?.object)?;
+            let said = argo::said_health(home, &read(declaring)?.object, now)?;
             Some((declaring.clone(), "said/argo-cd", said))
         }
         Delivery::ConfigSync | Delivery::Kpt => {

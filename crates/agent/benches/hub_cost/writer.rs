@@ -30,8 +30,8 @@ pub(crate) const PAGE: usize = 100;
 /// The number of pages that are read of one query.
 pub(crate) const PAGES: usize = 3;
 
-/// Maximum time until the hub shows what was reported.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Maximum time until the hub shows what was reported: agents and hub share the cores, and each agent begins with a handshake.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The pause between two pages that are read while all apps change.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -5,7 +5,7 @@ pub(crate) mod installs;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection, names};
 use taffrail_status::{Observed, Presence, Status, cut};
@@ -29,6 +29,10 @@ use crate::text::listed;
 use homes::{Homes, instance_label};
 
 pub(crate) const GROUP: &str = "argoproj.io";
+
+/// The age of Argo CD's last comparison of an Application from which what it says of the app does not count. By default
+/// Argo CD compares every two to three minutes.
+pub(crate) const MAX_COMPARISON_AGE: SignedDuration = SignedDuration::from_mins(30);
 
 /// The name of the cluster in which Argo CD runs, unless a Secret gives it another one.
 const IN_CLUSTER_NAME: &str = "in-cluster";
@@ -603,7 +607,7 @@ fn out_of_sync(
     // Argo CD does not record the time: its last operation was before, and its last comparison only found it
     // so. Only the field managers of the objects show it.
     let drifted = || drifted(failed_at(object)?);
-    let compared = object.at(&["status", "reconciledAt"]).map(Some).and_then(time);
+    let compared = compared_at(object);
     let ended = object.at(&["status", "operationState", "finishedAt"]).map(Some).and_then(time);
     let is_long = |at: Timestamp| elapsed(home, at, MAX_UNTRIED_TIME, now) >= MAX_UNTRIED_TIME;
     let (severity, since, says) = if is_manual {
@@ -679,17 +683,33 @@ pub fn health_status(word: &str, sync: &str) -> Status {
     }
 }
 
+/// Returns the time at which Argo CD last compared an Application with its source and looked at its objects; `None` if
+/// it did not.
+pub(crate) fn compared_at(object: &Object<'_>) -> Option<Timestamp> {
+    time(object.at(&["status", "reconciledAt"]))
+}
+
 /// Returns the health that Argo CD says the objects of an Application have; `None` if it says nothing.
-pub(crate) fn said_health(object: &Object<'_>) -> Option<SaidHealth> {
+///
+/// What is not worse than Unknown is Unknown once Argo CD's last comparison is older than [`MAX_COMPARISON_AGE`], and
+/// if there was none: an Argo CD that has stopped leaves its last word.
+pub(crate) fn said_health(home: &dyn Objects, object: &Object<'_>, now: Timestamp) -> Option<SaidHealth> {
     let word = health_word(object)?;
     let sync = object.text(&["status", "sync", "status"]);
     let status = health_status(&word, &sync);
+    let is_recent = |at| elapsed(home, at, MAX_COMPARISON_AGE, now) < MAX_COMPARISON_AGE;
+    let is_old = status > Status::Unknown && !compared_at(object).is_some_and(is_recent);
     let why = text(object.root(), &["status", "health", "message"]).map(super::short);
     let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-    let sync = if status == Status::Unknown && word == "Healthy" { ", and its sync is Unknown" } else { "" };
+    let doubt = match status {
+        _ if is_old => ", but has not compared it for more than 30 min",
+        Status::Unknown if word == "Healthy" => ", and its sync is Unknown",
+        _ => "",
+    };
+    let status = if is_old { Status::Unknown } else { status };
     let since = time(object.at(&["status", "health", "lastTransitionTime"]));
-    let message = format!("Argo CD says that the app is {word}{sync}{why}");
-    Some(SaidHealth { status, message, since: since.filter(|_| status != Status::Current) })
+    let message = format!("Argo CD says that the app is {word}{doubt}{why}");
+    Some(SaidHealth { status, message, since: since.filter(|_| status != Status::Current && !is_old) })
 }
 
 /// Returns the health status that Argo CD reports for an Application: `Healthy`, `Degraded`, …; `None` if it reports

@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::command;
 use crate::delivery::argo::installs::{Standing, argo_standing};
 use crate::delivery::controllers::{CONTROLLERS, Controller, Stops};
-use crate::delivery::{self, flux, span};
+use crate::delivery::{self, argo, flux, span};
 use crate::identity::Delivery;
 use crate::sync::{SyncState, shorten};
 
@@ -23,10 +23,6 @@ const LEASE_TOLERANCE: SignedDuration = SignedDuration::from_secs(60);
 
 /// The time that a controller may take to observe a change without a finding.
 const MAX_REACTION_TIME: SignedDuration = SignedDuration::from_mins(5);
-
-/// The maximum age of Argo CD's last comparison of an Application; for an older one there is a finding. By default Argo
-/// CD compares every two to three minutes.
-const MAX_COMPARISON_AGE: SignedDuration = SignedDuration::from_mins(30);
 
 pub(super) fn look(cluster: &ClusterContext<'_>) -> Vec<Finding> {
     let mut findings = control_plane(cluster);
@@ -362,8 +358,8 @@ fn argo_apps(cluster: &ClusterContext<'_>) -> Vec<Finding> {
         .declared()
         .filter(|(_, app, _)| app.app.delivery == Delivery::ArgoApplication && !app.suspended);
     let old = apps.filter_map(|(place, _, observed)| {
-        let at = moment(&observed.object, &["status", "reconciledAt"])?;
-        (cluster.age(at) > MAX_COMPARISON_AGE).then(|| (place, observed.key.to_owned(), at))
+        let at = argo::compared_at(&observed.object)?;
+        (cluster.age(at) > argo::MAX_COMPARISON_AGE).then(|| (place, observed.key.to_owned(), at))
     });
     let old: Vec<_> = old.collect();
     let Some((_, first, _)) = old.first() else { return Vec::new() };

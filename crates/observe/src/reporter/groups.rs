@@ -12,7 +12,7 @@ use taffrail_apps::{
     App, AppList, ChangedRows, Delivery, GroupStatusTooLarge, Objects as _, group_status, round_robin,
 };
 use taffrail_cluster::Cluster;
-use taffrail_object::Projection;
+use taffrail_object::{ObjectKey, Projection};
 use taffrail_status::ClusterState as _;
 
 use super::group_write::{GroupWrite, Written};
@@ -44,6 +44,10 @@ const WITHOUT_CONTROLLER: Duration = Duration::from_secs(60);
 
 /// Maximum number of groups that are looked at in one turn of the reporter.
 const AT_ONCE: usize = 16;
+
+/// Maximum number of remembered pairs of a group and one that lists it; beyond it, a group is looked at again only when its
+/// own row changes.
+const MAX_LISTED: usize = 10_000;
 
 /// Maximum number of [`GroupStatusEvent`]s about single groups; then one tells that there are more.
 const MAX_TOLD: usize = 100;
@@ -128,6 +132,8 @@ pub(super) struct GroupStatuses {
     /// The groups that are to be looked at, each with the moment since which it waits.
     waiting: BTreeMap<GroupName, Duration>,
     known: HashMap<GroupName, KnownGroup>,
+    /// Groups that others list, each with one that lists it.
+    listed: BTreeSet<(GroupName, GroupName)>,
     running: Option<RunningWrite>,
     finished: Option<(RunningWrite, Written)>,
     /// The moment until which nothing is written.
@@ -180,6 +186,7 @@ impl GroupStatuses {
             told: 0,
             waiting: BTreeMap::new(),
             known: HashMap::new(),
+            listed: BTreeSet::new(),
             running: None,
             finished: None,
             rests_until: Duration::ZERO,
@@ -261,10 +268,40 @@ impl GroupStatuses {
         if is_all {
             self.waiting.retain(|group, _| changed.contains(group));
             self.known.retain(|group, _| changed.contains(group));
+            self.listed.retain(|(_, by)| changed.contains(by));
         }
-        for group in changed {
+        for group in self.with_those_above(changed) {
             self.waiting.entry(group).or_insert(now);
         }
+    }
+
+    /// Adds the groups that list one of `groups`, and those that list these: the status of a group tells how the objects of
+    /// all groups below it are, whoever writes the statuses of those.
+    fn with_those_above(&self, mut groups: BTreeSet<GroupName>) -> BTreeSet<GroupName> {
+        let mut rising: Vec<GroupName> = groups.iter().cloned().collect();
+        while let Some(group) = rising.pop() {
+            let first = (group.clone(), GroupName::default());
+            let above = self.listed.range(first..).take_while(|(listed, _)| *listed == group);
+            for (_, by) in above {
+                if groups.insert(by.clone()) {
+                    rising.push(by.clone());
+                }
+            }
+        }
+        groups
+    }
+
+    /// Remembers the groups that `group`, which declares `app`, lists.
+    fn note_listed(&mut self, group: &GroupName, app: &App) {
+        self.listed.retain(|(_, by)| by != group);
+        let keys = app.resources.iter().map(|resource| &*resource.key);
+        let is_group = |key: &&ObjectKey| {
+            app.declaring.as_ref().is_some_and(|own| (&own.group, &own.kind) == (&key.group, &key.kind))
+        };
+        let groups = keys.filter(is_group);
+        let room = MAX_LISTED.saturating_sub(self.listed.len());
+        self.listed
+            .extend(groups.take(room).map(|key| ((key.namespace.clone(), key.name.clone()), group.clone())));
     }
 
     /// Compares the status of a group with what Taffrail finds.
@@ -283,6 +320,7 @@ impl GroupStatuses {
         let Some(observed) = observed.filter(|observed| observed.projection == Projection::Full) else {
             return Todo::Nothing;
         };
+        self.note_listed(group, app);
         let object = &observed.object;
         let text = |field: &str| object.text(&["metadata", field]).into_owned();
         let uid = text("uid");

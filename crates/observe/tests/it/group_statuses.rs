@@ -248,6 +248,34 @@ async fn a_manager_that_takes_over_keeps_the_status() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_group_follows_the_objects_of_one_below_whose_status_is_another_managers() {
+    let stage = Stage::start(|cluster| {
+        let mut below = group("below", &["web"]);
+        below["status"] = status_of_kpt("Current");
+        cluster.apply_by(below, "kpt", "kpt").unwrap();
+        let mut above = group("above", &[]);
+        above["spec"]["subgroups"] = json!([{"namespace": "shop", "name": "below"}]);
+        let mut top = group("top", &[]);
+        top["spec"]["subgroups"] = json!([{"namespace": "shop", "name": "above"}]);
+        cluster.apply(above).unwrap();
+        cluster.apply(top).unwrap();
+    })
+    .await;
+    let until = async |status: &str| {
+        let begun = Instant::now();
+        let told = |name: &str| stage.group(name)["status"]["subgroupStatuses"][0]["status"].clone();
+        while told("above") != status || told("top") != status {
+            let told = (stage.group("above"), stage.group("top"));
+            assert!(begun.elapsed() < PATIENCE, "{status}: {told:#?} {:?}", stage.events());
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    until("Current").await;
+    stage.fail_web();
+    until("Failed").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn where_the_controller_of_config_sync_runs_nothing_is_written() {
     let stage = Stage::start(|cluster| {
         cluster.apply(namespace("resource-group-system")).unwrap();

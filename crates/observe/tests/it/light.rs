@@ -86,6 +86,36 @@ async fn health_that_argo_cd_keeps_without_reaching_the_cluster_is_unknown() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_argo_cd_said_half_an_hour_ago_counts_only_if_it_is_worse() {
+    let prepare = |[eu, us]: &[Cluster; 2]| {
+        let mut old = application(us, "Synced");
+        // It comes of age while it is watched, without any event.
+        old["status"]["reconciledAt"] =
+            json!((jiff::Timestamp::now() - jiff::SignedDuration::from_secs(30 * 60 - 3)).to_string());
+        eu.apply(old).unwrap();
+    };
+    let mut stage = Stage::reaching(8, all(), prepare).await;
+    let [eu, us] = stage.clusters.clone();
+    let far = |stage: &Stage| stage.rows().get("eu us far").map(told);
+    let is_unknown = |stage: &Stage| far(stage) == Some((Status::Unknown, Status::Unknown, true, 0));
+    stage.until("it is of age", is_unknown).await;
+    assert_eq!(
+        &*stage.rows()["eu us far"].message,
+        "Argo CD says that the app is Healthy, but has not compared it for more than 30 min"
+    );
+    let mut degraded = application(&us, "Synced");
+    degraded["status"]["health"] = json!({"status": "Degraded"});
+    degraded["status"]["reconciledAt"] = json!("2026-01-01T00:00:00Z");
+    eu.apply(degraded).unwrap();
+    stage.until("it is degraded", |stage| far(stage).is_some_and(|told| told.0 == Status::Failed)).await;
+    // Only Argo CD knows whether this one is well, and it never compared it.
+    let mut never = application(&us, "Synced");
+    never["status"]["reconciledAt"] = Value::Null;
+    eu.apply(never).unwrap();
+    stage.until("it was never compared", is_unknown).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn resource_group_counts_where_its_controller_writes_it() {
     let well = json!([{"type": "Stalled", "status": "False"}, {"type": "Reconciling", "status": "False"}]);
     let prepare = |[eu, _]: &[Cluster; 2]| {

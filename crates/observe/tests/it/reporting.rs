@@ -46,7 +46,8 @@ pub(super) fn application(target: &Cluster, sync: &str) -> Value {
         "metadata": {"namespace": "argocd", "name": "far"},
         "spec": {"destination": {"server": target.url(), "namespace": "shop"},
             "source": {"repoURL": "https://git.example.com/far", "path": "far", "targetRevision": "main"}},
-        "status": {"sync": {"status": sync, "revision": "c2"}, "health": {"status": "Healthy"}, "resources": [
+        "status": {"sync": {"status": sync, "revision": "c2"}, "health": {"status": "Healthy"},
+            "reconciledAt": jiff::Timestamp::now().to_string(), "resources": [
             {"group": "apps", "kind": "Deployment", "namespace": "shop", "name": "far", "status": sync}]},
     })
 }

@@ -30,7 +30,7 @@ use tokio::sync::mpsc;
 use manifest::ManifestArguments;
 
 use super::wait::ClusterArguments;
-use super::zero_ages::without_ages;
+use super::zero_ages::aged;
 use crate::cli::SourceArguments;
 use crate::command_error::{CommandError, Exit};
 use crate::hub_url::{HubUrl, Scheme};
@@ -266,7 +266,7 @@ pub(crate) struct ClusterOfAgent<'s> {
     /// The clock by which the agent counts ages, which that of the spool must be, too.
     pub(crate) clock: BootClock,
     pub(crate) spool: Arc<Spool>,
-    /// False if each report counts as one of this moment; see [`without_ages`].
+    /// False if each report counts as one of this moment; see [`aged`].
     pub(crate) has_ages: bool,
     /// Is told of the statuses of ResourceGroups, which the agent then writes; `None` if it writes none.
     pub(crate) told_of_groups: Option<ToldOfGroups>,
@@ -295,14 +295,7 @@ impl ClusterOfAgent<'_> {
         let (outbox, messages) = mpsc::channel(WAITING);
         let (replies, inbox) = mpsc::channel(WAITING);
         let reporter = Reporter::new(FleetWatcher::start(request).await, outbox, inbox).knowing(known);
-        let messages = match has_ages {
-            true => messages,
-            false => {
-                let (messages, passing) = without_ages(messages);
-                tokio::spawn(passing);
-                messages
-            }
-        };
+        let messages = aged(messages, has_ages);
         let noting = Arc::clone(&spool);
         let reporter = reporter.noting(move |cluster, noted| noting.note(cluster, noted));
         let reporter = match told_of_groups {

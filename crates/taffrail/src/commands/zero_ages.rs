@@ -5,13 +5,18 @@ use std::time::Duration;
 use taffrail_api::report::{Content, HalfBody, SourceMessage};
 use tokio::sync::mpsc;
 
-/// Returns a receiver of the same messages, each as if it was about a server that answers at this moment, and a future that
-/// passes them on until there are no more.
-pub(super) fn without_ages(
+/// Returns a receiver of the same messages; if `has_ages` is false, each as if it was about a server that answers at this
+/// moment.
+pub(super) fn aged(
     mut messages: mpsc::Receiver<SourceMessage>,
-) -> (mpsc::Receiver<SourceMessage>, impl Future<Output = ()> + Send) {
+    has_ages: bool,
+) -> mpsc::Receiver<SourceMessage> {
+    if has_ages {
+        return messages;
+    }
     let (outbox, passed) = mpsc::channel(messages.max_capacity());
-    let passing = async move {
+    // The task ends with the sender or with the receiver.
+    tokio::spawn(async move {
         while let Some(mut message) = messages.recv().await {
             if let SourceMessage::Report(report) = &mut message {
                 report.age = Some(Duration::ZERO);
@@ -32,6 +37,6 @@ pub(super) fn without_ages(
                 break;
             }
         }
-    };
-    (passed, passing)
+    });
+    passed
 }

@@ -311,6 +311,14 @@ fn an_answer_about_followed_clusters_names_those_of_agents_that_it_leaves_out() 
     assert!(both.stderr.contains("this is about several clusters (two, one)"), "{}", both.stderr);
     assert_eq!(hub.ask(&["tree", "shop", "--cluster", "one"]).code, 0);
     assert_eq!(hub.ask(&["tree", "shop", "--cluster", "two"]).code, 0);
+    // No cluster that the hub reads itself answers any more.
+    served.runtime.block_on(async { served.clusters[0].trouble(Trouble::Unreachable) });
+    hub.ask_until(&["get", "clusters"], |answer| answer.stdout.contains("last seen"));
+    for view in [&["tree", "shop"][..], &["explain"]] {
+        let left_out = hub.ask(view);
+        let said = "two: an agent reports the cluster, and the hub does not read it";
+        assert!(left_out.stderr.contains(said), "{view:?}: {}", left_out.stderr);
+    }
 }
 
 #[test]

@@ -23,7 +23,8 @@ fn application() -> Value {
         "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
         "metadata": {"namespace": "shop", "name": "till"},
         "spec": {"destination": {"server": "https://kubernetes.default.svc", "namespace": "shop"}},
-        "status": {"sync": {"status": "Synced", "revision": "c2"}, "health": {"status": "Healthy"}, "resources": [
+        "status": {"sync": {"status": "Synced", "revision": "c2"}, "health": {"status": "Healthy"},
+            "reconciledAt": jiff::Timestamp::now().to_string(), "resources": [
             {"group": "apps", "kind": "Deployment", "namespace": "shop", "name": "web-0", "status": "Synced"}]},
     })
 }

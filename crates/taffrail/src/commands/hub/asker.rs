@@ -181,12 +181,13 @@ fn extent(view: &impl View, fleet: &FleetSnapshot) -> Result<Option<BTreeSet<Str
 }
 
 impl<A> Prepared<A> {
-    fn of(view: &impl View<Answer = A>, fleet: &FleetSnapshot) -> Prepared<A> {
+    /// Prepares the answer to the question of a view about `fleet`, which is all clusters that it is about if `is_whole`.
+    fn of(view: &impl View<Answer = A>, fleet: &FleetSnapshot, is_whole: bool) -> Prepared<A> {
         let names = match extent(view, fleet) {
             Err(error) => return Prepared::Answered(Err(error)),
             Ok(names) => names,
         };
-        if !fleet.snapshots.iter().any(|snapshot| is_asked(names.as_ref(), snapshot)) {
+        if is_whole && !fleet.snapshots.iter().any(|snapshot| is_asked(names.as_ref(), snapshot)) {
             // Where nobody can be asked, what is known is told.
             return Prepared::Answered(view.answer(fleet));
         }
@@ -380,8 +381,9 @@ impl Asker {
         left_out: Vec<Snapshot>,
         deadline: Deadline,
     ) -> Result<Result<V::Answer, QuestionError>, AskError> {
-        let own = view.clone();
-        let (names, mut others) = match self.ask_followed(move |fleet| Prepared::of(&own, fleet)).await? {
+        let (own, is_whole) = (view.clone(), left_out.is_empty());
+        let prepare = move |fleet: &FleetSnapshot| Prepared::of(&own, fleet, is_whole);
+        let (names, mut others) = match self.ask_followed(prepare).await? {
             Prepared::Answered(answer) => return Ok(answer),
             Prepared::Asks(names, others) => (names, others),
         };

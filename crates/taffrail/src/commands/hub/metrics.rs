@@ -16,6 +16,7 @@ use taffrail_metrics::{
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use super::super::zero_ages::aged;
 use crate::command_error::CommandError;
 use crate::output::answer::Console;
 use crate::output::printable;
@@ -102,8 +103,15 @@ impl MetricsServers {
         self.config.servers.iter().any(|server| source_name(&server.name) == source)
     }
 
-    /// Starts to read the servers, and to pass to `index` what they tell.
-    pub(super) fn start(self, index: &Arc<FleetIndex>, clock: &BootClock, parts: &mut JoinSet<&'static str>) {
+    /// Starts to read the servers, and to pass to `index` what they tell; if `has_ages` is false, as if each sample was
+    /// of the moment at which it is passed on.
+    pub(super) fn start(
+        self,
+        index: &Arc<FleetIndex>,
+        clock: &BootClock,
+        has_ages: bool,
+        parts: &mut JoinSet<&'static str>,
+    ) {
         match self.config.has_checks() {
             false => index.switch_checks_off(),
             true => {
@@ -134,6 +142,7 @@ impl MetricsServers {
             let source = MetricsSource::new(server, known, move || clock.now().since(begun), outbox, inbox)
                 .telling(move |event| drop(events.try_send((of_server.clone(), event))));
             let receiving = Arc::clone(index);
+            let messages = aged(messages, has_ages);
             parts.spawn(async move {
                 let name = source_name(&name);
                 tokio::join!(source.run(), receiving.receive(&name, Tells::METRICS, messages, replies));

@@ -31,7 +31,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
-use super::super::zero_ages::without_ages;
+use super::super::zero_ages::aged;
 use super::asker::Asker;
 use super::cannot_start;
 use super::conditions::ConditionsWriter;
@@ -196,7 +196,7 @@ impl HubProcess {
         let api = Arc::new(api.with_operator(asker));
         let asked =
             ReadQuery { cluster_secrets: tools.clone(), cluster_status: true, ..ReadQuery::default() };
-        metrics.start(&index, &clock, &mut parts);
+        metrics.start(&index, &clock, has_ages, &mut parts);
         let request = WatchRequest { clock, light, ..watch_request(members, source, asked, rules) };
         let (outbox, messages) = mpsc::channel(WAITING);
         let (replies, inbox) = mpsc::channel(WAITING);
@@ -206,17 +206,7 @@ impl HubProcess {
         let reporter = if tools.is_empty() { reporter } else { reporter.finding(found) };
         index.expect(expected);
         let members = followed.clone();
-        let messages = match has_ages {
-            true => messages,
-            false => {
-                let (messages, passing) = without_ages(messages);
-                parts.spawn(async move {
-                    passing.await;
-                    "the hub stopped receiving reports"
-                });
-                messages
-            }
-        };
+        let messages = aged(messages, has_ages);
         let publishing = Arc::clone(&index);
         parts.spawn(async move {
             publishing.run().await;
