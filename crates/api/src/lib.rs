@@ -21,6 +21,7 @@ mod explain;
 pub mod filter;
 pub mod hub;
 mod images;
+mod impact;
 pub mod logs;
 pub mod metrics_text;
 mod object_actions;
@@ -58,6 +59,7 @@ pub use detail::{AppDetail, AppDetailList};
 pub use events::{EventList, EventRow};
 pub use explain::{Answer, Explanation, ExplanationList, Flag, Flagged, OwningApp};
 pub use images::{ImageUse, ImageUses};
+pub use impact::{ImpactEffect, ImpactList, ImpactRow};
 pub use object_actions::{
     ActionParameter, ActionRun, ActionRunRow, ObjectActionList, ObjectActionRow, ObjectChangeRow,
 };

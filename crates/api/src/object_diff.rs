@@ -29,7 +29,8 @@ pub struct DiffRow {
     pub result: DiffResult,
     /// The object with which the live one was compared.
     pub diff: DiffMethod,
-    /// The reason for `diff`, such as the server's message; left out if the server answered a dry run.
+    /// The reason for `diff`, such as the server's message; left out if the server answered a dry run, and of a dump, about
+    /// which no server is asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The fields that differ, sorted by path.

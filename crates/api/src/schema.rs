@@ -5,8 +5,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use crate::hub::{AppHistory, PastApp, PastList};
 use crate::{
     API_VERSION, ActionList, ActionRun, Answer, AppDetail, AppRow, AppTree, ClusterRow, DiffRow, EventRow,
-    Explanation, FleetOverview, List, ListItem, ObjectActionRow, ObjectRow, ResourceRow, RuleRow, RuleTrial,
-    RulingRow, SettingList, StatusRow, TrustReport, WaitChange, WaitSummary,
+    Explanation, FleetOverview, ImpactRow, List, ListItem, ObjectActionRow, ObjectRow, ResourceRow, RuleRow,
+    RuleTrial, RulingRow, SettingList, StatusRow, TrustReport, WaitChange, WaitSummary,
 };
 
 /// Returns the JSON Schema of each answer of a command, each with the value of the answer's field `kind`.
@@ -23,6 +23,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         of_list::<AppTree>(),
         of_list::<EventRow>(),
         of_list::<DiffRow>(),
+        of_list::<ImpactRow>(),
         of_list::<Explanation>(),
         of_list::<AppHistory>(),
         ("PastAppList", schema::<PastList<PastApp>>("PastAppList")),

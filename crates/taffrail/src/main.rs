@@ -24,6 +24,7 @@ mod deprecated;
 mod docs;
 mod hub_url;
 mod interrupt;
+mod jq_worker;
 mod output;
 mod program;
 mod reasons;
@@ -55,6 +56,9 @@ use crate::output::answer::Console;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
+    if jq_worker::is_this() {
+        return jq_worker::work();
+    }
     if completion::answer(program::command) {
         return ExitCode::SUCCESS;
     }
@@ -146,6 +150,7 @@ fn run(console: &Console) -> Result<Exit, CommandError> {
         Command::Actions(arguments) => commands::actions::list(arguments, console),
         Command::Action(arguments) => commands::actions::run(arguments, console),
         Command::Diff(arguments) => commands::diff::run(arguments, console),
+        Command::Impact(arguments) => commands::impact::run(arguments, console),
         Command::Dump(arguments) => commands::dump::run(arguments, console),
         Command::Rules(arguments) => commands::rules::run(arguments, console),
         #[cfg(feature = "hub")]

@@ -1,5 +1,8 @@
 //! Rules that name fields whose differences do not count, in the forms of Argo CD and Flux.
 
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,7 +10,7 @@ use taffrail_merge::{FieldSet, ManagedEntry, Type};
 use taffrail_object::selector::InvalidSelector;
 use taffrail_object::{Glob, LabelSelector, ObjectKey};
 
-use super::fields::{differing_fields, edit, is_too_deep, leaves, text_at};
+use super::fields::{differing_fields, edit, leaves, text_at};
 use super::mask::is_secret;
 
 /// The maximum number of rules, and of fields that one rule names.
@@ -118,24 +121,46 @@ pub enum IgnoreRuleProblem {
     TooMany,
 }
 
-/// Runs jq programs, within bounds of time and memory.
+/// Runs jq expressions, within bounds of time and memory.
 pub trait JqRunner {
-    /// Runs a program, `del(EXPRESSION)`, on an object and returns its first result. Where the paths of the expression do not
-    /// exist in the object, that is the object itself.
+    /// Returns the paths that an expression names in an object, as `path(EXPRESSION)` of jq does; none if the expression
+    /// fails on that object, as where a list that it iterates over is missing: Argo CD then ignores nothing.
     ///
     /// # Errors
-    /// [`JqError`] if there is no result.
-    fn run(&self, program: &str, object: &Value) -> Result<Value, JqError>;
+    /// [`JqError`] if there is no answer.
+    fn paths(&self, expression: &str, object: &Value) -> Result<Vec<JqPath>, JqError>;
 }
 
-/// The reason why a jq program has no result.
+/// A path of jq, from the root of an object.
+pub type JqPath = Vec<JqStep>;
+
+/// A step of a path of jq.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(untagged)]
+pub enum JqStep {
+    /// The field of an object.
+    Field(String),
+    /// The item of a list; the last one is -1.
+    Item(i64),
+    /// Items of a list, from `start` to before `end`, counted as [`JqStep::Item`] does.
+    Items {
+        /// The first item; the first of the list if it is left out.
+        #[serde(default)]
+        start: Option<i64>,
+        /// The item behind the last one; the end of the list if it is left out.
+        #[serde(default)]
+        end: Option<i64>,
+    },
+}
+
+/// The reason why a jq expression has no result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JqError {
-    /// It is not a program.
+    /// It is no expression.
     #[error("the expression cannot be compiled: {0}")]
     Compile(String),
-    /// It failed.
+    /// It could not be run.
     #[error("the expression failed: {0}")]
     Failed(String),
     /// It did not end in time.
@@ -326,15 +351,93 @@ impl Selection {
             Selection::Jq(expression) => {
                 let failed = |message: String| (expression.clone(), message);
                 let jq = jq.ok_or_else(|| failed("this program does not run jq".to_owned()))?;
-                let result = jq.run(&format!("del({expression})"), object);
-                *object = result.map_err(|error| failed(error.text(hides_values)))?;
-                if is_too_deep(object) {
-                    return Err(failed("the result is nested too deeply".to_owned()));
-                }
+                let paths = jq.paths(expression, object);
+                remove_paths(object, &paths.map_err(|error| failed(error.text(hides_values)))?);
             }
         }
         Ok(())
     }
+}
+
+/// Removes what is at paths of jq, as its `delpaths` does: all paths are meant in the object as it is before.
+fn remove_paths(object: &mut Value, paths: &[JqPath]) {
+    let mut places: BTreeSet<Vec<String>> = BTreeSet::new();
+    for path in paths {
+        note_places(object, path, &mut Vec::new(), &mut places);
+    }
+    // Later items go first, so that the others keep their places.
+    let mut places: Vec<Vec<String>> = places.into_iter().collect();
+    places.sort_by(|one, other| in_order(other, one));
+    for place in places {
+        remove_at(object, &place);
+    }
+}
+
+/// Compares places by their names, and by numbers where both have one.
+fn in_order(one: &[String], other: &[String]) -> Ordering {
+    let number = |name: &String| name.parse::<usize>().ok();
+    let pairs = one.iter().zip(other).map(|(one, other)| match (number(one), number(other)) {
+        (Some(one), Some(other)) => one.cmp(&other),
+        _ => one.cmp(other),
+    });
+    pairs.fold(Ordering::Equal, Ordering::then).then(one.len().cmp(&other.len()))
+}
+
+/// Adds the places that a path of jq below `place` leads to, where it leads to any.
+fn note_places(value: &Value, path: &[JqStep], place: &mut Vec<String>, places: &mut BTreeSet<Vec<String>>) {
+    let Some((step, rest)) = path.split_first() else {
+        places.insert(place.clone());
+        return;
+    };
+    let mut go_on = |name: String, value: &Value, rest: &[JqStep]| {
+        place.push(name);
+        note_places(value, rest, place, places);
+        place.pop();
+    };
+    match (step, value) {
+        (JqStep::Field(name), Value::Object(fields)) => {
+            if let Some(value) = fields.get(name) {
+                go_on(name.clone(), value, rest);
+            }
+        }
+        (JqStep::Item(at), Value::Array(items)) => {
+            if let Some((at, value)) = item(items, *at) {
+                go_on(at.to_string(), value, rest);
+            }
+        }
+        (JqStep::Items { start, end }, Value::Array(items)) => {
+            let end = end.map_or(items.len(), |end| bound(end, items.len()));
+            let start = start.map_or(0, |start| bound(start, items.len())).min(end);
+            let chosen = items.get(start..end).unwrap_or_default();
+            match rest.split_first() {
+                None => chosen
+                    .iter()
+                    .enumerate()
+                    .for_each(|(at, value)| go_on((start + at).to_string(), value, rest)),
+                // An item of these items.
+                Some((JqStep::Item(at), rest)) => {
+                    if let Some((at, value)) = item(chosen, *at) {
+                        go_on((start + at).to_string(), value, rest);
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Returns an item, and its place from the beginning of the list.
+fn item(items: &[Value], at: i64) -> Option<(usize, &Value)> {
+    let distance = usize::try_from(at.unsigned_abs()).ok()?;
+    let at = if at < 0 { items.len().checked_sub(distance)? } else { distance };
+    items.get(at).map(|value| (at, value))
+}
+
+/// Returns the place of a bound of some items, within the list.
+fn bound(at: i64, length: usize) -> usize {
+    let distance = usize::try_from(at.unsigned_abs()).unwrap_or(usize::MAX).min(length);
+    if at < 0 { length - distance } else { distance }
 }
 
 fn remove_at(object: &mut Value, names: &[String]) {

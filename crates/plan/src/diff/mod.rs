@@ -23,7 +23,7 @@ use taffrail_object::{LAST_APPLIED, ObjectKey};
 pub use fields::FieldPath;
 pub use ignore::{
     ArgoIgnoreRule, FailedRule, FluxIgnoreRule, FluxIgnoreTarget, IgnoreRuleProblem, IgnoreRules,
-    InvalidIgnoreRule, JqError, JqRunner,
+    InvalidIgnoreRule, JqError, JqPath, JqRunner, JqStep,
 };
 pub use mask::mask_together;
 pub use owners::{DifferenceClass, FieldManager, ManagerOperation};

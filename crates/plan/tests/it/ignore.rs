@@ -2,23 +2,27 @@
 
 use serde_json::{Value, json};
 use taffrail_plan::diff::{
-    ArgoIgnoreRule, DiffOutcome, FluxIgnoreRule, IgnoreRules, JqError, JqRunner, ObjectDiff, UnknownReason,
+    ArgoIgnoreRule, DiffOutcome, FluxIgnoreRule, IgnoreRules, JqError, JqPath, JqRunner, ObjectDiff,
+    UnknownReason,
 };
 
 use crate::server::{Case, OURS, apply, default_deployment, deployment, live_deployment, texts, update};
 
-/// A runner that knows one program alone.
+/// A runner that knows some expressions alone.
 struct OneProgram;
 
 impl JqRunner for OneProgram {
-    fn run(&self, program: &str, object: &Value) -> Result<Value, JqError> {
-        match program {
-            "del(.spec.replicas)" => {
-                let mut object = object.clone();
-                object["spec"].as_object_mut().unwrap().remove("replicas");
-                Ok(object)
+    fn paths(&self, expression: &str, _: &Value) -> Result<Vec<JqPath>, JqError> {
+        let paths = |paths: Value| Ok(serde_json::from_value(paths).unwrap());
+        match expression {
+            ".spec.replicas" => paths(json!([["spec", "replicas"], ["spec", "missing", 3]])),
+            ".data[][0]" => {
+                paths(json!([["data", "a", 0], ["data", "b", -1], ["data", "a", 10], ["data", "b", -9]]))
             }
-            "del(.loop)" => Err(JqError::TimedOut),
+            ".data.a[1:]" => {
+                paths(json!([["data", "a", {"start": 1}], ["data", "b", {"start": -2, "end": null}, 0]]))
+            }
+            ".loop" => Err(JqError::TimedOut),
             other => Err(JqError::Compile(other.to_owned())),
         }
     }
@@ -140,11 +144,7 @@ fn a_jq_rule_without_a_result_makes_the_difference_unknown_and_names_the_rule() 
             Some(&OneProgram as &dyn JqRunner),
             "ignoreDifferences[0]: jq '.loop': the expression took too long",
         ),
-        (
-            ".x",
-            Some(&OneProgram),
-            "ignoreDifferences[0]: jq '.x': the expression cannot be compiled: del(.x)",
-        ),
+        (".x", Some(&OneProgram), "ignoreDifferences[0]: jq '.x': the expression cannot be compiled: .x"),
         (".x", None, "ignoreDifferences[0]: jq '.x': this program does not run jq"),
     ] {
         let diff = Case { rules: rules(expression), jq, ..Case::merged(&wanted, &live) }.diff();
@@ -155,6 +155,24 @@ fn a_jq_rule_without_a_result_makes_the_difference_unknown_and_names_the_rule() 
     // Other objects are compared.
     let other = argo(json!({"kind": "Pod", "jqPathExpressions": [".x"]}));
     assert_eq!(Case { rules: other, ..Case::merged(&wanted, &live) }.diff().outcome, DiffOutcome::Change);
+}
+
+#[test]
+fn items_at_paths_of_jq_are_left_out_by_their_places_before() {
+    let object = |a: Value, b: Value| {
+        json!({"apiVersion": "example.com/v1", "kind": "Widget",
+        "metadata": {"namespace": "shop", "name": "one"}, "data": {"a": a, "b": b}})
+    };
+    let wanted = object(json!([1, 2, 3]), json!([4, 5, 6]));
+    let outcome = |expression: &str, live: Value| {
+        let rules = argo(json!({"group": "*", "kind": "*", "jqPathExpressions": [expression]}));
+        Case { rules, jq: Some(&OneProgram), ..Case::merged(&wanted, &live) }.diff().outcome
+    };
+    let (unchanged, change) = (DiffOutcome::Unchanged, DiffOutcome::Change);
+    assert_eq!(outcome(".data[][0]", object(json!([9, 2, 3]), json!([4, 5, 9]))), unchanged);
+    assert_eq!(outcome(".data[][0]", object(json!([9, 2, 9]), json!([4, 5, 9]))), change);
+    assert_eq!(outcome(".data.a[1:]", object(json!([1, 9, 9, 9]), json!([4, 9, 6]))), unchanged);
+    assert_eq!(outcome(".data.a[1:]", object(json!([9, 2, 3]), json!([4, 5, 6]))), change);
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use taffrail_plan::diff::{
-    ArgoIgnoreRule, DiffBasis, DiffOptions, DiffOutcome, DryRun, IgnoreRules, JqError, JqRunner, NoDryRun,
-    ObjectDiff, UnknownReason, mask_together,
+    ArgoIgnoreRule, DiffBasis, DiffOptions, DiffOutcome, DryRun, IgnoreRules, JqError, JqPath, JqRunner,
+    NoDryRun, ObjectDiff, UnknownReason, mask_together,
 };
 
 use crate::server::{Case, OURS, apply, deployment, kubectl_apply, texts, update};
@@ -175,7 +175,7 @@ fn b139_secrets_are_masked_in_differences() {
 fn a_canary_is_in_no_result_of_any_kind() {
     struct Quoting;
     impl JqRunner for Quoting {
-        fn run(&self, _: &str, object: &Value) -> Result<Value, JqError> {
+        fn paths(&self, _: &str, object: &Value) -> Result<Vec<JqPath>, JqError> {
             Err(JqError::Failed(format!("cannot iterate over {object} {CANARY} 424242")))
         }
     }

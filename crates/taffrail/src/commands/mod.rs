@@ -22,6 +22,7 @@ mod guard;
 pub(crate) mod history;
 #[cfg(feature = "hub")]
 pub(crate) mod hub;
+pub(crate) mod impact;
 pub(crate) mod logs;
 pub(crate) mod named;
 pub(crate) mod object;
@@ -62,6 +63,7 @@ use dump::DumpArguments;
 use history::HistoryArguments;
 #[cfg(feature = "hub")]
 use hub::HubArguments;
+use impact::ImpactArguments;
 use logs::LogsArguments;
 use object::ObjectArguments;
 use overview::OverviewArguments;
@@ -162,6 +164,7 @@ commands! {
     Trust(TrustArguments),
     Status(StatusArguments),
     Diff(DiffArguments),
+    Impact(ImpactArguments),
     Wait(WaitArguments),
     Reconcile(ReconcileArguments),
     Suspend(SuspendArguments),
@@ -211,6 +214,7 @@ impl Command {
             Command::Status(arguments) => &mut arguments.source,
             Command::Wait(WaitArguments { clusters, .. })
             | Command::Diff(DiffArguments { clusters, .. })
+            | Command::Impact(ImpactArguments { clusters, .. })
             | Command::Dump(DumpArguments { clusters, .. }) => {
                 return Some((&mut clusters.context, &mut clusters.trust));
             }
@@ -275,6 +279,7 @@ impl Command {
             | Command::Actions(_)
             | Command::Action(_)
             | Command::Diff(_)
+            | Command::Impact(_)
             | Command::Dump(_)
             | Command::Rules(_)
             | Command::History(_)

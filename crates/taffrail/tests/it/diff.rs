@@ -194,3 +194,89 @@ fn diff_of_no_manifests_is_no_success() {
     assert!(answer.stderr.contains("there are no objects in the manifests"), "{}", answer.stderr);
     assert_eq!((answer.code, &*answer.stdout), (3, ""));
 }
+
+#[test]
+fn a_dump_is_compared_without_asking_anybody() {
+    let served = served();
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "shop", "name": "key"},
+        "data": {"key": "Y2FuYXJ5"}});
+    served.clusters[0].apply(secret).unwrap();
+    let dump = super::taffrail(&served.all(&["dump"]), "");
+    assert_eq!(dump.code, 0, "{}", dump.stderr);
+    let place = |name: &str| served.folder.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(place("eu.jsonl"), &dump.stdout).unwrap();
+    // Nothing is asked: the cluster is gone.
+    served.runtime.block_on(async { served.clusters[0].trouble(Trouble::Unreachable) });
+    let compare = |manifests: &str, dump: &str| {
+        let (manifests, dump) = (place(manifests), place(dump));
+        super::taffrail(&["diff", "-f", &manifests, "--field-manager", "flux", "--from", &dump], "")
+    };
+    let answer = compare("web.yaml", "eu.jsonl");
+    let shown = answer.stdout.replace(served.folder.path().to_str().unwrap(), "deploy");
+    let ages = regex::Regex::new("(conflict: kustomize-controller), [^)]*").unwrap();
+    let expected = "\
+~ ConfigMap shop/settings changes (deploy/web.yaml:1)
+  ~ data.colour: \"red\" -> \"blue\"  (conflict: kustomize-controller)
+  ~ data.mood: \"calm\" -> \"wild\"  (conflict: kustomize-controller)
+  ~ data.size: \"small\" -> \"large\"  (conflict: kustomize-controller)
+~ Deployment shop/web changes (deploy/web.yaml:6)
+  ~ spec.replicas: 5 -> 3  (conflict: taffrail by scale)
++ ConfigMap later/coming is created (deploy/web.yaml:16)
++ Namespace later is created (deploy/web.yaml:20)
+";
+    assert_eq!(ages.replace_all(&shown, "$1"), expected, "{}", answer.stderr);
+    assert_eq!(answer.code, 1);
+    // The dump has no values of Secrets, so nothing is said of them.
+    let manifest =
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: key, namespace: shop}\nstringData: {key: other}\n";
+    std::fs::write(place("secret.yaml"), manifest).unwrap();
+    let answer = compare("secret.yaml", "eu.jsonl");
+    assert_eq!((answer.code, answer.stdout.as_str()), (3, ""));
+    assert!(
+        answer.stderr.contains("Secret shop/key: the dump does not hold the values of this object"),
+        "{}",
+        answer.stderr
+    );
+    let both = super::taffrail(&["diff", "-f", &place("web.yaml"), "--from", "x", "--context", "eu"], "");
+    assert_eq!(both.code, 2, "{}", both.stderr);
+}
+
+#[test]
+fn jq_expressions_of_rules_run_in_a_process_that_a_bound_ends() {
+    let served = served();
+    let place = |name: &str| served.folder.path().join(name).to_str().unwrap().to_owned();
+    let rules = |expressions: &[&str]| {
+        let rules = json!({"ignoreDifferences": [
+            {"group": "*", "kind": "ConfigMap", "jqPathExpressions": expressions}]});
+        std::fs::write(place("ignore.yaml"), rules.to_string()).unwrap();
+        diff(&served, &["-o", "json"])
+    };
+    let row = |answer: &Answer, name: &str| {
+        let list: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+        let items = list["items"].as_array().unwrap();
+        items.iter().find(|row| row["object"]["name"] == name).cloned().unwrap()
+    };
+    let ignoring = rules(&[".data | to_entries", ".data.colour", ".data[\"size\"], .spec.missing[].a"]);
+    let settings = row(&ignoring, "settings");
+    // An expression that fails on an object ignores nothing there.
+    assert_eq!(
+        settings["ignored"],
+        json!([{"path": "data.colour", "rule": "ignoreDifferences[0]"}]),
+        "{settings:#}"
+    );
+    assert_eq!(settings["fields"][0]["path"], "data.size", "{settings:#}");
+    assert_eq!(row(&ignoring, "web")["result"], "change");
+    for (expression, told) in [
+        (".data | until(false; .)", "the expression took too long"),
+        (".data | select([limit(100000000; repeat(1))] | length > 0)", "the expression "),
+        (".data | nothing", "the expression cannot be compiled: jq has no nothing"),
+    ] {
+        let answer = rules(&[expression]);
+        let settings = row(&answer, "settings");
+        assert_eq!((answer.code, &settings["result"]), (3, &json!("unknown")), "{settings:#}");
+        let note = settings["notes"][0].as_str().unwrap();
+        assert!(note.contains(told), "{note}");
+        // Other objects are compared all the same.
+        assert_eq!(row(&answer, "web")["result"], "change");
+    }
+}

@@ -36,6 +36,7 @@ mod hub_light;
 mod hub_logs;
 mod hub_metrics;
 mod hub_operations;
+mod impact;
 mod logs;
 mod manifests;
 mod newcomer;

@@ -266,6 +266,7 @@ fn every_field_is_documented_and_every_documented_field_is_met() {
     compare(super::get::managed(&["overview", "-o", "json"]));
     super::app::related().into_iter().for_each(&mut compare);
     super::diff::samples().into_iter().for_each(&mut compare);
+    super::impact::samples().into_iter().for_each(&mut compare);
     super::differs::samples().into_iter().for_each(&mut compare);
     super::logs::samples().into_iter().for_each(&mut compare);
     super::logs::overviews().into_iter().for_each(&mut compare);

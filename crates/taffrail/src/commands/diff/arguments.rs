@@ -17,9 +17,10 @@ Examples:
   kustomize build . | taffrail diff -f -
   taffrail diff -f deploy/ --ignore-rules ignore.yaml
   taffrail diff -f app.yaml --field-manager kustomize-controller
+  taffrail diff -f deploy/ --from eu-1.jsonl     what would change in a cluster that was dumped?
 
 Taffrail asks each API server by a dry run of a server-side apply, and writes nothing. Where there is
-none (no right, a webhook without dry runs), it merges by the same rules itself, and says so.
+none (no right, a webhook without dry runs, a dump), it merges by the same rules itself, and says so.
 
 + is added, - removed, ~ changed. A field of another manager is a conflict; drift is a field that this
 manager applied and another one has changed since. Values of Secrets are masked: equal ones look alike.
@@ -45,7 +46,7 @@ pub(crate) struct DiffArguments {
     pub(crate) field_manager: String,
 
     /// Ignore fields by the rules in this YAML file: ignoreDifferences, as in an Application of Argo CD, and ignore, as
-    /// in a Kustomization of Flux. A rule with a jq expression leaves its objects unknown
+    /// in a Kustomization of Flux
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) ignore_rules: Option<PathBuf>,
 
@@ -56,6 +57,17 @@ pub(crate) struct DiffArguments {
     /// Output format
     #[arg(short, long, value_enum, default_value_t = TextOutput::Text)]
     pub(crate) output: TextOutput,
+
+    /// Compare with the objects of dumps instead of asking clusters, by Taffrail's own merge: each file is one cluster,
+    /// and a folder stands for all YAML, JSON and JSONL files directly in it; may be given more than once
+    #[arg(
+        long,
+        value_name = "FILE|DIR",
+        value_hint = ValueHint::AnyPath,
+        help_heading = "Clusters",
+        conflicts_with_all = ["context", "all_contexts", "kubeconfig"]
+    )]
+    pub(crate) from: Vec<PathBuf>,
 
     #[command(flatten)]
     pub(crate) clusters: ClusterArguments,

@@ -1,139 +1,99 @@
-//! Reads manifests as a cluster takes them, and compares each object with the live one.
+//! Asks a cluster about each object of the manifests.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::stream::FuturesOrdered;
 use taffrail_api::{DiffRow, ErrorRow};
-use taffrail_cluster::{Cluster, Discovery, OpenApiCache};
-use taffrail_merge::{GroupVersionKind, OpenApi, Schema, Type, TypeRef, built_in};
-use taffrail_object::GroupKind;
+use taffrail_cluster::{Cluster, Discovery};
+use taffrail_object::{GroupKind, ObjectKey, Projection};
 use taffrail_observe::{ApplyAnswer, AskedApply, ClusterConnector, DeclaredManifest, Failure, ask_apply};
-use taffrail_plan::diff::{DiffInput, DiffOptions, DryRun, IgnoreRules, NoDryRun, ToldConflict, diff};
-use taffrail_plan::manifests::{
-    self, ApplyMode, DeclaredObject, DeclaredSet, KindScope, ManifestErrors, ManifestFile,
-};
+use taffrail_plan::diff::{DryRun, NoDryRun, ToldConflict};
+use taffrail_plan::manifests::{DeclaredObject, DeclaredSet, KindScope};
 
-use super::{ReadFile, rows};
-use crate::command_error::CommandError;
+use super::question::{ClusterDiff, Question, Types};
 
 /// Maximum number of objects about which one API server is asked at one time.
 const AT_ONCE: usize = 8;
 
-/// The question to all clusters: the manifests, and how they are compared.
-pub(super) struct Question {
-    pub(super) files: Vec<ReadFile>,
-    pub(super) namespace: Option<String>,
-    pub(super) manager: String,
-    pub(super) rules: IgnoreRules,
-    pub(super) includes_additions: bool,
-    /// The schemas that were read: clusters of one version have equal ones.
-    pub(super) schemas: OpenApiCache,
-}
-
-/// The answer of one cluster.
-pub(super) struct ClusterDiff {
-    pub(super) cluster: String,
-    pub(super) rows: Vec<DiffRow>,
-    pub(super) errors: Vec<ErrorRow>,
-    pub(super) warnings: Vec<CommandError>,
-    /// The number of objects that an apply leaves alone.
-    pub(super) not_compared: usize,
-}
-
-/// Compares all objects of the manifests with those of a cluster.
-pub(super) async fn compare(connector: &ClusterConnector, question: &Question) -> ClusterDiff {
-    let cluster = connector.member.name.clone();
-    let mut answer =
-        ClusterDiff { cluster, rows: Vec::new(), errors: Vec::new(), warnings: Vec::new(), not_compared: 0 };
-    if let Err(Failure { reason, message }) = compare_into(&mut answer, connector, question).await {
-        let (cluster, scope) = (answer.cluster.clone(), "cluster".to_owned());
-        answer.errors.push(ErrorRow { cluster, scope, reason, message });
+/// Compares the objects of the manifests of each question with those of a cluster.
+pub(in crate::commands) async fn compare(
+    connector: &ClusterConnector,
+    questions: &[Arc<Question>],
+) -> Vec<ClusterDiff> {
+    let connected = async {
+        let cluster = connector.connect().await?;
+        let discovery = cluster.discover().await.map_err(|error| Failure::of_read(&error))?;
+        Ok((cluster, discovery))
+    };
+    let connected: Result<(Cluster, Discovery), Failure> = connected.await;
+    let mut answers = Vec::with_capacity(questions.len());
+    for question in questions {
+        let mut answer = ClusterDiff::new(connector.member.name.clone());
+        match &connected {
+            Ok((cluster, discovery)) => compare_into(&mut answer, cluster, discovery, question).await,
+            Err(Failure { reason, message }) => {
+                answer.fail("cluster".to_owned(), reason.clone(), message.clone());
+            }
+        }
+        answers.push(answer);
     }
-    answer
+    answers
 }
 
 async fn compare_into(
     answer: &mut ClusterDiff,
-    connector: &ClusterConnector,
-    question: &Question,
-) -> Result<(), Failure> {
-    let cluster = connector.connect().await?;
-    let discovery = cluster.discover().await.map_err(|error| Failure::of_read(&error))?;
-    let set = match read(question, &cluster, &discovery) {
-        Ok(set) => set,
-        Err(errors) => {
-            answer.errors.extend(told(&answer.cluster, &errors));
-            return Ok(());
-        }
-    };
-    if set.objects.is_empty() {
-        // An empty input is rather a broken pipe than a set of nothing.
-        let (cluster, scope) = (answer.cluster.clone(), "manifests".to_owned());
-        let (reason, message) = ("NoObjects".to_owned(), "there are no objects in the manifests".to_owned());
-        answer.errors.push(ErrorRow { cluster, scope, reason, message });
-        return Ok(());
-    }
-    answer.warnings = set.warnings.iter().map(|it| CommandError::unreadable(it).harmless()).collect();
-    let (objects, left_alone): (Vec<&DeclaredObject>, Vec<&DeclaredObject>) =
-        set.objects.iter().partition(|object| is_applied(object));
-    answer.not_compared = left_alone.len();
-    let types = Types::of(&cluster, &objects, &question.schemas).await;
-    let coming = Coming::of(&objects);
-    let asked = Asked { cluster: &cluster, discovery: &discovery, question, types: &types, coming: &coming };
-    let (mut rows, mut errors) = (Vec::new(), Vec::new());
-    let (mut waiting, mut running) = (objects.iter(), FuturesOrdered::new());
-    loop {
-        while running.len() < AT_ONCE {
-            let Some(object) = waiting.next() else { break };
-            running.push_back(asked.row(&answer.cluster, object));
-        }
-        match running.next().await {
-            Some(Ok(row)) => rows.push(row),
-            Some(Err(error)) => errors.push(error),
-            None => break,
-        }
-    }
-    drop(running);
-    (answer.rows, answer.errors) = (rows, errors);
-    Ok(())
-}
-
-/// Returns true if a sync applies an object: no hook, and nothing that its options leave alone.
-fn is_applied(object: &DeclaredObject) -> bool {
-    let is_ignored = object.options.apply_mode.as_ref().is_some_and(|mode| mode.value == ApplyMode::Ignore);
-    !object.options.is_hook() && !object.options.is_skipped() && !is_ignored
-}
-
-fn read(
-    question: &Question,
     cluster: &Cluster,
     discovery: &Discovery,
-) -> Result<DeclaredSet, ManifestErrors> {
-    let files = question.files.iter().map(|file| ManifestFile { path: &file.path, content: &file.content });
-    let files: Vec<ManifestFile<'_>> = files.collect();
+    question: &Question,
+) {
     let scope_of = |kind: &GroupKind| {
         let served = discovery.kind(&kind.group, &kind.kind)?;
         Some(if served.preferred().namespaced { KindScope::Namespaced } else { KindScope::Cluster })
     };
-    let namespace = question.namespace.as_deref().unwrap_or(cluster.namespace());
-    manifests::read(&files, namespace, &scope_of)
+    let Some(DeclaredSet { objects, .. }) = answer.read(question, cluster.namespace(), &scope_of) else {
+        return;
+    };
+    let types = Types::of(cluster, &objects, &question.schemas).await;
+    let coming = Coming::of(&objects);
+    let asked = Asked { cluster, discovery, question, types: &types, coming: &coming };
+    let name = answer.cluster.clone();
+    each(
+        &objects,
+        |object| asked.row(&name, object),
+        |row| match row {
+            Ok(row) => answer.rows.push(row),
+            Err(error) => answer.errors.push(error),
+        },
+    )
+    .await;
+    let (keys, mut left) = (std::mem::take(&mut answer.left), Vec::new());
+    each(
+        &keys,
+        |key| asked.exists(&name, key),
+        |found| match found {
+            Ok(found) => left.extend(found),
+            Err(error) => answer.errors.push(error),
+        },
+    )
+    .await;
+    answer.left = left;
 }
 
-fn told(cluster: &str, errors: &ManifestErrors) -> Vec<ErrorRow> {
-    let row = |scope: String, message: String| ErrorRow {
-        cluster: cluster.to_owned(),
-        scope,
-        reason: "InvalidManifest".to_owned(),
-        message,
-    };
-    let each = errors.errors.iter().map(|error| {
-        let object = error.object.as_ref().map(|object| format!("{object}: ")).unwrap_or_default();
-        row(error.place.to_string(), format!("{object}{} ({})", error.kind, error.hint()))
-    });
-    let more =
-        (errors.more > 0).then(|| row("manifests".to_owned(), format!("{} further errors", errors.more)));
-    each.chain(more).collect()
+/// Calls `ask` for each of `items`, for [`AT_ONCE`] at one time, and `take` with the results in their order.
+async fn each<'i, I, F: Future>(items: &'i [I], ask: impl Fn(&'i I) -> F, mut take: impl FnMut(F::Output)) {
+    let (mut waiting, mut running) = (items.iter(), FuturesOrdered::new());
+    loop {
+        while running.len() < AT_ONCE {
+            let Some(item) = waiting.next() else { break };
+            running.push_back(ask(item));
+        }
+        match running.next().await {
+            Some(result) => take(result),
+            None => break,
+        }
+    }
 }
 
 /// The namespaces and kinds that come with the manifests.
@@ -144,7 +104,7 @@ struct Coming {
 }
 
 impl Coming {
-    fn of(objects: &[&DeclaredObject]) -> Coming {
+    fn of(objects: &[DeclaredObject]) -> Coming {
         let is = |object: &DeclaredObject, group: &str, kind: &str| {
             object.key.group == group && object.key.kind == kind
         };
@@ -168,43 +128,6 @@ impl Coming {
     }
 }
 
-/// The types of the objects' kinds: those of the server, else those of Kubernetes itself, else the deduced one.
-struct Types {
-    /// Those of the server, by `apiVersion`.
-    read: BTreeMap<String, OpenApi>,
-    deduced: Schema,
-}
-
-impl Types {
-    /// Reads the types that the server has of these objects. A document that cannot be read leaves its kinds to the types of
-    /// Kubernetes itself, or deduced.
-    async fn of(cluster: &Cluster, objects: &[&DeclaredObject], cache: &OpenApiCache) -> Types {
-        let versions: BTreeSet<&str> = objects.iter().map(|object| &*object.api_version).collect();
-        let mut types = Types { read: BTreeMap::new(), deduced: Schema::deduced() };
-        let Ok(index) = cluster.open_api_index().await else { return types };
-        for version in versions {
-            let Ok(document) = cluster.open_api(&index, version, cache).await else { continue };
-            if let Ok(read) = OpenApi::read(&document.document) {
-                types.read.insert(version.to_owned(), read);
-            }
-        }
-        types
-    }
-
-    /// Returns the schema and the type of an object in it.
-    fn find(&self, object: &DeclaredObject) -> (&Schema, TypeRef) {
-        let version = object.api_version.rsplit('/').next().unwrap_or_default();
-        let kind = GroupVersionKind {
-            group: object.key.group.clone(),
-            version: version.to_owned(),
-            kind: object.key.kind.clone(),
-        };
-        let known = [self.read.get(&object.api_version), Some(built_in())];
-        let found = known.into_iter().flatten().find_map(|it| Some((&it.schema, it.type_of(&kind)?)));
-        found.unwrap_or_else(|| (&self.deduced, TypeRef::named(Schema::DEDUCED)))
-    }
-}
-
 struct Asked<'a> {
     cluster: &'a Cluster,
     discovery: &'a Discovery,
@@ -219,12 +142,7 @@ impl Asked<'_> {
         let declared =
             DeclaredManifest { key: &object.key, api_version: &object.api_version, value: &object.value };
         let asked = ask_apply(self.cluster, self.discovery, declared, &self.question.manager).await;
-        let AskedApply { live, answer } = asked.map_err(|Failure { reason, message }| ErrorRow {
-            cluster: cluster.to_owned(),
-            scope: format!("{} {}", object.key.kind, object.key.path()),
-            reason,
-            message,
-        })?;
+        let AskedApply { live, answer } = asked.map_err(|failure| failed(cluster, &object.key, failure))?;
         let dry_run = match answer {
             ApplyAnswer::Object { object, conflicts } => {
                 let conflicts = conflicts.into_iter().map(|it| ToldConflict { path: it.path }).collect();
@@ -238,20 +156,24 @@ impl Asked<'_> {
             },
             ApplyAnswer::Refused(message) => DryRun::Refused { message },
         };
-        let (schema, of) = self.types.find(object);
-        let options =
-            DiffOptions { includes_additions: self.question.includes_additions, ..DiffOptions::default() };
-        let compared = diff(&DiffInput {
-            wanted: Some(&object.value),
-            live: live.as_ref(),
-            dry_run: &dry_run,
-            of: Type::new(schema, &of),
-            manager: &self.question.manager,
-            applied: None,
-            rules: &self.question.rules,
-            jq: None,
-            options: &options,
-        });
-        Ok(rows::row(cluster, object, compared))
+        // Merging, and expressions of rules, may take long.
+        let compare = || self.question.row(cluster, object, live.as_ref(), &dry_run, self.types);
+        Ok(tokio::task::block_in_place(compare))
     }
+
+    /// Returns the key of an object if it exists.
+    async fn exists(&self, cluster: &str, key: &ObjectKey) -> Result<Option<ObjectKey>, ErrorRow> {
+        let Some(kind) = self.discovery.kind(&key.group, &key.kind) else { return Ok(None) };
+        let resource = kind.preferred();
+        let namespace = Some(&*key.namespace).filter(|_| resource.namespaced);
+        let found = self.cluster.get(&resource, namespace, &key.name, Projection::Metadata).await;
+        let found = found.map_err(|error| failed(cluster, key, Failure::of_read(&error)))?;
+        Ok(found.map(|_| key.clone()))
+    }
+}
+
+fn failed(cluster: &str, key: &ObjectKey, failure: Failure) -> ErrorRow {
+    let Failure { reason, message } = failure;
+    let scope = format!("{} {}", key.kind, key.path());
+    ErrorRow { cluster: cluster.to_owned(), scope, reason, message }
 }

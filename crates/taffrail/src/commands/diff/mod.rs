@@ -1,26 +1,28 @@
 //! `taffrail diff`: says how the objects of manifests differ from the live ones, and whose the differences are.
 
 mod arguments;
-mod ask;
-mod print;
+pub(super) mod ask;
+mod dump;
+pub(super) mod print;
+mod question;
 mod rows;
 
 use std::collections::HashSet;
 use std::io::Read as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use taffrail_api::{DiffList, DiffResult, ErrorRow};
-use taffrail_cluster::OpenApiCache;
 use taffrail_observe::{TimeBudget, TimeLimits, input};
 use taffrail_plan::diff::IgnoreRules;
 use taffrail_plan::manifests::MAX_FILE_BYTES;
 
 pub(crate) use arguments::DiffArguments;
-use ask::{ClusterDiff, Question};
+pub(super) use question::{ClusterDiff, Question, TRACKING, ToolMarks};
 
 use super::get;
-use crate::cli::{ListOutput, TextOutput};
+use crate::cli::{ListOutput, SourceArguments, TextOutput};
 use crate::command_error::{CommandError, Exit, written};
 use crate::output::answer::Console;
 use crate::source;
@@ -29,34 +31,30 @@ use crate::source;
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A file of manifests: its name, and its content.
-struct ReadFile {
-    path: String,
-    content: Vec<u8>,
+pub(super) struct ReadFile {
+    pub(super) path: String,
+    pub(super) content: Vec<u8>,
 }
 
 pub(crate) fn run(arguments: &DiffArguments, console: &Console) -> Result<Exit, CommandError> {
     let question = Arc::new(Question {
         files: files(arguments)?,
+        before: Vec::new(),
         namespace: arguments.default_namespace.clone(),
         manager: arguments.field_manager.clone(),
-        rules: rules(arguments)?,
+        marks: ToolMarks::default(),
+        rules: Arc::new(rules(arguments.ignore_rules.as_deref())?),
         includes_additions: arguments.all_fields,
-        schemas: OpenApiCache::default(),
+        jq: Arc::default(),
+        schemas: Arc::default(),
     });
-    let source = arguments.clusters.source(PATIENCE);
-    let fleet = source::members(&source)?;
-    for problem in &fleet.problems {
-        CommandError::from(problem).print(console);
-    }
-    let limits = TimeLimits { total: TimeBudget::PerCluster(PATIENCE), request: source.request_timeout };
-    let asked = source::each(fleet.members, limits, |connector| {
-        let question = Arc::clone(&question);
-        async move { ask::compare(&connector, &question).await }
-    })?;
-    let has_problems = !fleet.problems.is_empty();
+    let (asked, has_problems) = match arguments.from.is_empty() {
+        true => ask_clusters(arguments, question, console)?,
+        false => compare_dumps(arguments, &question, console)?,
+    };
     let (mut items, mut errors, mut told) = (Vec::new(), Vec::new(), Vec::new());
     let is_one = asked.len() == 1;
-    for ClusterDiff { cluster, rows, errors: failed, warnings, not_compared } in asked {
+    for ClusterDiff { cluster, rows, errors: failed, warnings, not_compared, .. } in asked {
         let place = if is_one { String::new() } else { format!("{cluster}: ") };
         told.extend(warnings.into_iter().map(|warning| (place.clone(), warning)));
         if not_compared > 0 {
@@ -93,6 +91,41 @@ pub(crate) fn run(arguments: &DiffArguments, console: &Console) -> Result<Exit, 
     })
 }
 
+/// Asks the clusters that the arguments select. Returns their answers, and true if some of them could not be selected.
+fn ask_clusters(
+    arguments: &DiffArguments,
+    question: Arc<Question>,
+    console: &Console,
+) -> Result<(Vec<ClusterDiff>, bool), CommandError> {
+    let source = arguments.clusters.source(PATIENCE);
+    let fleet = source::members(&source)?;
+    for problem in &fleet.problems {
+        CommandError::from(problem).print(console);
+    }
+    let limits = TimeLimits { total: TimeBudget::PerCluster(PATIENCE), request: source.request_timeout };
+    let asked = source::each(fleet.members, limits, |connector| {
+        let questions = [Arc::clone(&question)];
+        async move { ask::compare(&connector, &questions).await }
+    })?;
+    let asked = asked.into_iter().flatten().collect();
+    Ok((asked, !fleet.problems.is_empty()))
+}
+
+/// Compares with the dumps that the arguments name. Returns the answers, and true if some of them could not be read.
+fn compare_dumps(
+    arguments: &DiffArguments,
+    question: &Question,
+    console: &Console,
+) -> Result<(Vec<ClusterDiff>, bool), CommandError> {
+    let source = SourceArguments { from: arguments.from.clone(), ..arguments.clusters.source(PATIENCE) };
+    let fleet = source::dumps(&source, console)?;
+    for problem in &fleet.problems {
+        CommandError::from(problem).print(console);
+    }
+    let compared = fleet.snapshots.iter().map(|snapshot| dump::compare(snapshot, question)).collect();
+    Ok((compared, !fleet.problems.is_empty()))
+}
+
 /// Reads the files of manifests. Of one that is too large, so much that the reader of manifests says so.
 fn files(arguments: &DiffArguments) -> Result<Vec<ReadFile>, CommandError> {
     let (sources, problems) = input::sources(&arguments.files, arguments.recursive);
@@ -114,8 +147,8 @@ fn files(arguments: &DiffArguments) -> Result<Vec<ReadFile>, CommandError> {
 }
 
 /// Reads the rules that ignore fields; none if no file is named.
-fn rules(arguments: &DiffArguments) -> Result<IgnoreRules, CommandError> {
-    let Some(path) = &arguments.ignore_rules else { return Ok(IgnoreRules::default()) };
+pub(super) fn rules(path: Option<&Path>) -> Result<IgnoreRules, CommandError> {
+    let Some(path) = path else { return Ok(IgnoreRules::default()) };
     let shown = path.display();
     let usage = |error: &dyn std::error::Error| {
         CommandError::usage(format_args!("cannot read the rules in {shown}")).with_source(error)

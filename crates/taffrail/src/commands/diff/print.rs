@@ -45,14 +45,21 @@ pub(super) fn text(rows: &[DiffRow], is_one: bool, console: &Console) -> io::Res
 
 /// Returns true if an object differs, or its being unchanged is not all that there is to tell.
 fn is_told(row: &DiffRow) -> bool {
-    let is_plain = row.diff == DiffMethod::Server
+    let is_plain = matches!(row.diff, DiffMethod::Server | DiffMethod::Merged)
+        && row.reason.is_none()
         && row.notes.is_empty()
         && row.ignored.is_empty()
         && row.rewritten.is_empty();
     row.result != DiffResult::Unchanged || !is_plain
 }
 
-fn object(out: &mut impl Write, row: &DiffRow, is_one: bool, now: Timestamp) -> io::Result<()> {
+/// Prints an object with its fields; with its cluster unless `is_one`.
+pub(in crate::commands) fn object(
+    out: &mut impl Write,
+    row: &DiffRow,
+    is_one: bool,
+    now: Timestamp,
+) -> io::Result<()> {
     let bold = Style::new().bold();
     let (sign, style, word) = match row.result {
         DiffResult::Create => ("+", AnsiColor::Green.on_default(), "is created"),

@@ -40,11 +40,12 @@ fn method(basis: &DiffBasis) -> (DiffMethod, Option<String>) {
         DiffBasis::Server { .. } => (DiffMethod::Server, None),
         DiffBasis::Merged { why } => {
             let why = match why {
-                NoDryRun::Offline => "no API server was asked",
-                NoDryRun::NoRight => "you have no right to apply it",
-                NoDryRun::Webhook => "a webhook takes no part in dry runs",
+                // The user asked for it.
+                NoDryRun::Offline => None,
+                NoDryRun::NoRight => Some("you have no right to apply it"),
+                NoDryRun::Webhook => Some("a webhook takes no part in dry runs"),
             };
-            (DiffMethod::Merged, Some(why.to_owned()))
+            (DiffMethod::Merged, why.map(str::to_owned))
         }
         DiffBasis::CreatedLater { needs } => (DiffMethod::CreatedLater, Some(format!("{needs} comes first"))),
         DiffBasis::Refused { message } => (DiffMethod::Refused, Some(message.clone())),

@@ -1,0 +1,237 @@
+//! The manifests, and how each of their objects is compared with a live one, from whatever that was read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::Value;
+use taffrail_api::{DiffRow, ErrorRow};
+use taffrail_cluster::{Cluster, OpenApiCache};
+use taffrail_merge::{GroupVersionKind, OpenApi, Schema, Type, TypeRef, built_in};
+use taffrail_object::{GroupKind, ObjectKey};
+use taffrail_plan::diff::{DiffInput, DiffOptions, DryRun, IgnoreRules, diff};
+use taffrail_plan::manifests::{
+    self, ApplyMode, DeclaredObject, DeclaredSet, KindScope, ManifestErrors, ManifestFile,
+};
+
+use super::{ReadFile, rows};
+use crate::command_error::CommandError;
+use crate::jq_worker::JqWorker;
+
+/// The question to all clusters: the manifests, and how they are compared.
+pub(in crate::commands) struct Question {
+    pub(in crate::commands) files: Vec<ReadFile>,
+    /// The manifests of an earlier time: of their objects that `files` no longer declare, the answer names those that exist.
+    pub(in crate::commands) before: Vec<ReadFile>,
+    /// The namespace of objects without one; `None` for that of the context, `default` in a dump.
+    pub(in crate::commands) namespace: Option<String>,
+    pub(in crate::commands) manager: String,
+    pub(in crate::commands) marks: ToolMarks,
+    pub(in crate::commands) rules: Arc<IgnoreRules>,
+    pub(in crate::commands) includes_additions: bool,
+    pub(in crate::commands) jq: Arc<JqWorker>,
+    /// The schemas that were read: clusters of one version have equal ones.
+    pub(in crate::commands) schemas: Arc<OpenApiCache>,
+}
+
+/// What a delivery tool adds to the metadata of each object that it applies.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in crate::commands) struct ToolMarks {
+    /// Labels, by name.
+    pub(in crate::commands) labels: BTreeMap<&'static str, String>,
+    /// The beginning of Argo CD's annotation `tracking-id`, which names the app; `None` if it is not added.
+    pub(in crate::commands) tracking: Option<String>,
+}
+
+impl ToolMarks {
+    fn put_on(&self, object: &mut DeclaredObject) {
+        let ObjectKey { group, kind, namespace, name } = &object.key;
+        let tracking =
+            self.tracking.iter().map(|app| (TRACKING, format!("{app}:{group}/{kind}:{namespace}/{name}")));
+        let labels = self.labels.iter().map(|(label, value)| ("labels", *label, value.clone()));
+        let marks: Vec<_> =
+            labels.chain(tracking.map(|(mark, value)| ("annotations", mark, value))).collect();
+        let Some(metadata) = object.value.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+        for (part, mark, value) in marks {
+            let part = metadata.entry(part).or_insert_with(|| Value::Object(serde_json::Map::new()));
+            if part.is_null() {
+                *part = Value::Object(serde_json::Map::new());
+            }
+            if let Some(part) = part.as_object_mut() {
+                part.insert(mark.to_owned(), Value::String(value));
+            }
+        }
+    }
+}
+
+/// The annotation by which Argo CD knows its objects.
+pub(in crate::commands) const TRACKING: &str = "argocd.argoproj.io/tracking-id";
+
+/// The answer of one cluster.
+pub(in crate::commands) struct ClusterDiff {
+    pub(in crate::commands) cluster: String,
+    pub(in crate::commands) rows: Vec<DiffRow>,
+    pub(in crate::commands) errors: Vec<ErrorRow>,
+    pub(in crate::commands) warnings: Vec<CommandError>,
+    /// The number of objects that an apply leaves alone.
+    pub(in crate::commands) not_compared: usize,
+    /// The objects that the manifests declare, also those that are not compared; empty if the manifests are wrong.
+    pub(in crate::commands) declared: BTreeSet<ObjectKey>,
+    /// The existing objects that only the manifests of an earlier time declare.
+    pub(in crate::commands) left: Vec<ObjectKey>,
+}
+
+impl ClusterDiff {
+    pub(in crate::commands) fn new(cluster: String) -> ClusterDiff {
+        ClusterDiff {
+            cluster,
+            rows: Vec::new(),
+            errors: Vec::new(),
+            warnings: Vec::new(),
+            not_compared: 0,
+            declared: BTreeSet::new(),
+            left: Vec::new(),
+        }
+    }
+
+    /// Adds an error about the cluster as a whole, or about a part of it.
+    pub(in crate::commands) fn fail(&mut self, scope: String, reason: String, message: String) {
+        self.errors.push(ErrorRow { cluster: self.cluster.clone(), scope, reason, message });
+    }
+
+    /// Reads the manifests as a cluster takes them, where `scope_of` returns the scope of a kind, and an object without a
+    /// namespace is in `namespace`; `None`, with the errors in this answer, if they are wrong or declare nothing.
+    pub(in crate::commands) fn read(
+        &mut self,
+        question: &Question,
+        namespace: &str,
+        scope_of: &dyn Fn(&GroupKind) -> Option<KindScope>,
+    ) -> Option<DeclaredSet> {
+        let namespace = question.namespace.as_deref().unwrap_or(namespace);
+        let mut set = self.read_files(&question.files, namespace, scope_of)?;
+        let before = match question.before.is_empty() {
+            true => DeclaredSet::default(),
+            false => self.read_files(&question.before, namespace, scope_of)?,
+        };
+        self.declared = set.objects.iter().map(|object| object.key.clone()).collect();
+        self.left = before.objects.into_iter().map(|object| object.key).collect();
+        self.left.retain(|key| !self.declared.contains(key));
+        if set.objects.is_empty() && self.left.is_empty() {
+            // An empty input is rather a broken pipe than a set of nothing.
+            let message = "there are no objects in the manifests".to_owned();
+            self.fail("manifests".to_owned(), "NoObjects".to_owned(), message);
+            return None;
+        }
+        self.warnings = set.warnings.iter().map(|it| CommandError::unreadable(it).harmless()).collect();
+        let declared = set.objects.len();
+        set.objects.retain(is_applied);
+        self.not_compared = declared - set.objects.len();
+        set.objects.iter_mut().for_each(|object| question.marks.put_on(object));
+        Some(set)
+    }
+
+    fn read_files(
+        &mut self,
+        files: &[ReadFile],
+        namespace: &str,
+        scope_of: &dyn Fn(&GroupKind) -> Option<KindScope>,
+    ) -> Option<DeclaredSet> {
+        let files = files.iter().map(|file| ManifestFile { path: &file.path, content: &file.content });
+        let read = manifests::read(&files.collect::<Vec<_>>(), namespace, scope_of);
+        read.map_err(|errors| self.errors.extend(told(&self.cluster, &errors))).ok()
+    }
+}
+
+/// Returns true if a sync applies an object: no hook, and nothing that its options leave alone.
+fn is_applied(object: &DeclaredObject) -> bool {
+    let is_ignored = object.options.apply_mode.as_ref().is_some_and(|mode| mode.value == ApplyMode::Ignore);
+    !object.options.is_hook() && !object.options.is_skipped() && !is_ignored
+}
+
+fn told(cluster: &str, errors: &ManifestErrors) -> Vec<ErrorRow> {
+    let row = |scope: String, message: String| ErrorRow {
+        cluster: cluster.to_owned(),
+        scope,
+        reason: "InvalidManifest".to_owned(),
+        message,
+    };
+    let each = errors.errors.iter().map(|error| {
+        let object = error.object.as_ref().map(|object| format!("{object}: ")).unwrap_or_default();
+        row(error.place.to_string(), format!("{object}{} ({})", error.kind, error.hint()))
+    });
+    let more =
+        (errors.more > 0).then(|| row("manifests".to_owned(), format!("{} further errors", errors.more)));
+    each.chain(more).collect()
+}
+
+impl Question {
+    /// Compares an object of the manifests with `live`, or with the answer of the API server to a dry run.
+    pub(in crate::commands) fn row(
+        &self,
+        cluster: &str,
+        object: &DeclaredObject,
+        live: Option<&Value>,
+        dry_run: &DryRun,
+        types: &Types,
+    ) -> DiffRow {
+        let (schema, of) = types.find(object);
+        let options = DiffOptions { includes_additions: self.includes_additions, ..DiffOptions::default() };
+        let compared = diff(&DiffInput {
+            wanted: Some(&object.value),
+            live,
+            dry_run,
+            of: Type::new(schema, &of),
+            manager: &self.manager,
+            applied: None,
+            rules: &self.rules,
+            jq: Some(&*self.jq),
+            options: &options,
+        });
+        rows::row(cluster, object, compared)
+    }
+}
+
+/// The types of the objects' kinds: those of the server, else those of Kubernetes itself, else the deduced one.
+pub(in crate::commands) struct Types {
+    /// Those of the server, by `apiVersion`.
+    read: BTreeMap<String, OpenApi>,
+    deduced: Schema,
+}
+
+impl Types {
+    /// Returns the types of Kubernetes itself, and the deduced one.
+    pub(in crate::commands) fn built_in() -> Types {
+        Types { read: BTreeMap::new(), deduced: Schema::deduced() }
+    }
+
+    /// Reads the types that the server has of these objects. A document that cannot be read leaves its kinds to the types of
+    /// Kubernetes itself, or deduced.
+    pub(in crate::commands) async fn of(
+        cluster: &Cluster,
+        objects: &[DeclaredObject],
+        cache: &OpenApiCache,
+    ) -> Types {
+        let versions: BTreeSet<&str> = objects.iter().map(|object| &*object.api_version).collect();
+        let mut types = Types::built_in();
+        let Ok(index) = cluster.open_api_index().await else { return types };
+        for version in versions {
+            let Ok(document) = cluster.open_api(&index, version, cache).await else { continue };
+            if let Ok(read) = OpenApi::read(&document.document) {
+                types.read.insert(version.to_owned(), read);
+            }
+        }
+        types
+    }
+
+    /// Returns the schema and the type of an object in it.
+    fn find(&self, object: &DeclaredObject) -> (&Schema, TypeRef) {
+        let version = object.api_version.rsplit('/').next().unwrap_or_default();
+        let kind = GroupVersionKind {
+            group: object.key.group.clone(),
+            version: version.to_owned(),
+            kind: object.key.kind.clone(),
+        };
+        let known = [self.read.get(&object.api_version), Some(built_in())];
+        let found = known.into_iter().flatten().find_map(|it| Some((&it.schema, it.type_of(&kind)?)));
+        found.unwrap_or_else(|| (&self.deduced, TypeRef::named(Schema::DEDUCED)))
+    }
+}

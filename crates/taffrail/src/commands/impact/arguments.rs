@@ -1,0 +1,59 @@
+//! Arguments of `taffrail impact`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+
+use crate::commands::wait::ClusterArguments;
+
+/// Show what a change of this Git repository does to the objects of clusters
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  taffrail impact main..HEAD                     what does this branch change in the current context?
+  taffrail impact main...HEAD --all-contexts     without what main got since; in all clusters
+  taffrail impact HEAD~3.. --path deploy/web
+  taffrail impact main...HEAD -o markdown > comment.md      for a pull request
+
+Run it in a folder of the repository; the program git reads the commits. Taffrail looks for the apps of the
+clusters that are delivered from this repository, as its remotes are called, and from a folder with changes.
+The manifests of the newer commit are compared with the live objects, as 'taffrail diff' does, and nothing is
+written. If no app of any cluster is delivered from the repository, the changed manifests are compared with
+each cluster.
+
+Exit codes: 0 told; 2 wrong usage; 3 something could not be told.")]
+pub(crate) struct ImpactArguments {
+    /// The commits: BASE..HEAD, or BASE...HEAD for what was added since HEAD left BASE; a side that is left out is the
+    /// commit that is checked out
+    #[arg(value_name = "BASE..HEAD")]
+    pub(crate) range: String,
+
+    /// Look only at changes of this file or folder, meant from the working folder; may be given more than once
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub(crate) path: Vec<String>,
+
+    /// Compare objects without a namespace in this one, if no app is delivered from the repository [default: that of the
+    /// context]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) default_namespace: Option<String>,
+
+    /// Ignore fields by the rules in this YAML file, as 'taffrail diff' does
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) ignore_rules: Option<PathBuf>,
+
+    /// Output format
+    #[arg(short, long, value_enum, default_value_t = ImpactOutput::Text)]
+    pub(crate) output: ImpactOutput,
+
+    #[command(flatten)]
+    pub(crate) clusters: ClusterArguments,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ImpactOutput {
+    /// For people
+    Text,
+    Json,
+    /// For a comment on a pull request
+    Markdown,
+}

@@ -1,0 +1,262 @@
+//! The apps that are delivered from folders of the repository, and how.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use taffrail_apps::{App, Delivery, Snapshot, Source};
+use taffrail_object::json::Value;
+use taffrail_object::{Object, ObjectKey, Projection};
+use taffrail_status::{ClusterState as _, Status};
+
+use super::super::diff::{TRACKING, ToolMarks};
+use super::folder::{Extent, Folder, Tree};
+use super::git::{self, GitError};
+
+/// The fields of a Kustomization of Flux by which it changes what is in its folder.
+const FLUX_CHANGES: [&str; 11] = [
+    "targetNamespace",
+    "namePrefix",
+    "nameSuffix",
+    "commonMetadata",
+    "components",
+    "images",
+    "patches",
+    "patchesStrategicMerge",
+    "patchesJson6902",
+    "postBuild",
+    "decryption",
+];
+
+/// The label by which Argo CD knows its objects, unless its settings name another one.
+const INSTANCE: &str = "app.kubernetes.io/instance";
+
+/// The fields of an Application's source by which Argo CD makes manifests with another tool.
+const ARGO_TOOLS: [&str; 4] = ["chart", "helm", "kustomize", "plugin"];
+
+/// The fields of `directory` of an Application's source that select or make manifests.
+const ARGO_SELECTIONS: [&str; 3] = ["include", "exclude", "jsonnet"];
+
+/// An app that is delivered from a folder as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Delivered {
+    /// The files of the folder that its tool reads.
+    pub(super) extent: Extent,
+    /// The namespace of objects without one.
+    pub(super) namespace: String,
+    /// The field manager of its tool.
+    pub(super) manager: &'static str,
+    /// The marks that its tool puts on objects.
+    pub(super) marks: ToolMarks,
+    /// True if its tool deletes what is no longer in the folder.
+    pub(super) prunes: bool,
+}
+
+/// The relation of an app to the change of a folder.
+pub(super) enum Concern {
+    /// The change does not reach it.
+    None,
+    /// It is delivered from the folder as it is.
+    Delivered(Delivered),
+    /// The change may reach it, and what it will have cannot be told. Holds the reason, for people.
+    Untold(String),
+}
+
+/// Returns the folder of the repository at one of `places` that an app is delivered from; `None` for other apps.
+pub(super) fn folder_of(app: &App, places: &BTreeSet<String>) -> Option<Folder> {
+    let Source { url, path, .. } = app.source.as_ref()?;
+    let place = git::place(url.as_ref()?)?;
+    places.contains(&place).then(|| Folder::new(path.as_deref().unwrap_or_default()))?
+}
+
+/// Returns the relation of an app that is delivered from `folder` to the paths that changed: of one that the cluster `home`
+/// declares and that has its objects in `target`. `trees` are the files of the two commits.
+///
+/// # Errors
+/// [`GitError`] if a file cannot be read.
+pub(super) fn concern(
+    app: &App,
+    folder: &Folder,
+    (home, target): (&Snapshot, &Snapshot),
+    changed: &BTreeSet<String>,
+    trees: [&Tree; 2],
+) -> Result<Concern, GitError> {
+    let is_changed = changed.iter().any(|path| folder.inside(path).is_some());
+    let declaring = app.declaring.as_ref().and_then(|key| home.get(key.as_ref()).present());
+    let declaring = declaring.filter(|observed| observed.projection == Projection::Full);
+    let told = match (app.app.delivery, declaring) {
+        (Delivery::FluxKustomization, Some(observed)) => flux(&observed.object, app, home, folder, trees),
+        (Delivery::ArgoApplication, Some(observed)) => argo(&observed.object, app, target, folder, trees),
+        (delivery, _) => Err(Untold::By(format!("what {delivery} makes of the folder is not known"))),
+    };
+    Ok(match told {
+        Ok(delivered) if is_changed => Concern::Delivered(delivered),
+        Ok(_) => Concern::None,
+        Err(Untold::By(why)) => {
+            if is_changed {
+                Concern::Untold(why)
+            } else {
+                Concern::None
+            }
+        }
+        Err(Untold::Kustomize(why)) => {
+            let mut is_reached = is_changed;
+            for tree in trees {
+                let reached = tree.reached_by_kustomize(folder)?;
+                is_reached |= reached
+                    .iter()
+                    .filter_map(|path| Folder::new(path))
+                    .any(|reached| changed.iter().any(|path| reached.touches(path)));
+            }
+            if is_reached { Concern::Untold(why) } else { Concern::None }
+        }
+    })
+}
+
+/// The reason why it cannot be told what an app will have.
+enum Untold {
+    /// A tool, or a field, changes what is in the folder.
+    By(String),
+    /// Kustomize makes the objects, also of what is in other folders.
+    Kustomize(String),
+}
+
+fn flux(
+    object: &Object<'_>,
+    app: &App,
+    home: &Snapshot,
+    folder: &Folder,
+    trees: [&Tree; 2],
+) -> Result<Delivered, Untold> {
+    if let Some(path) = trees.iter().find_map(|tree| tree.kustomization(folder, true)) {
+        return Err(Untold::Kustomize(format!("kustomize makes its objects ({path})")));
+    }
+    if let Some(field) = set(object, &["spec"], &FLUX_CHANGES) {
+        return Err(Untold::By(format!("spec.{field} of the Kustomization changes what is in the folder")));
+    }
+    if let Some(path) = trees.iter().find_map(|tree| tree.source_ignore(folder)) {
+        return Err(Untold::By(format!("{path} decides which files are delivered")));
+    }
+    let source = app.source.as_ref().and_then(|source| {
+        let (namespace, name) = (source.namespace.as_ref()?, source.name.as_ref()?);
+        let key = ObjectKey::new("source.toolkit.fluxcd.io", &*source.kind, &**namespace, &**name);
+        home.get(key.as_ref()).present()
+    });
+    let source = source.filter(|source| source.projection == Projection::Full);
+    let Some(source) = source else {
+        return Err(Untold::By("its source could not be read, which may leave out files".to_owned()));
+    };
+    if let Some(field) = set(&source.object, &["spec"], &["ignore", "include", "sparseCheckout"]) {
+        return Err(Untold::By(format!("spec.{field} of its source decides which files are delivered")));
+    }
+    Ok(Delivered {
+        extent: Extent::Below(&["yaml", "yml"]),
+        namespace: "default".to_owned(),
+        manager: "kustomize-controller",
+        marks: ToolMarks {
+            labels: BTreeMap::from([
+                ("kustomize.toolkit.fluxcd.io/name", app.app.name.clone()),
+                ("kustomize.toolkit.fluxcd.io/namespace", app.app.namespace.clone()),
+            ]),
+            tracking: None,
+        },
+        prunes: object.at(&["spec", "prune"]).and_then(Value::as_bool) == Some(true),
+    })
+}
+
+fn argo(
+    object: &Object<'_>,
+    app: &App,
+    target: &Snapshot,
+    folder: &Folder,
+    trees: [&Tree; 2],
+) -> Result<Delivered, Untold> {
+    let sources = object.at(&["spec", "sources"]).and_then(Value::items).into_iter().flatten();
+    let only = "it has several sources, or its manifests are hydrated";
+    let is_hydrated = object.at(&["spec", "sourceHydrator"]).is_some_and(|it| !it.is_null());
+    if sources.count() > 0 || is_hydrated {
+        return Err(Untold::By(only.to_owned()));
+    }
+    let source = ["spec", "source"];
+    if let Some(path) = trees.iter().find_map(|tree| tree.kustomization(folder, false)) {
+        return Err(Untold::Kustomize(format!("kustomize makes its objects ({path})")));
+    }
+    if let Some(path) = trees.iter().find_map(|tree| tree.chart(folder)) {
+        return Err(Untold::By(format!("Helm makes its objects ({path})")));
+    }
+    if let Some(field) = set(object, &source, &ARGO_TOOLS) {
+        return Err(Untold::By(format!("spec.source.{field} of the Application makes its objects")));
+    }
+    let directory = ["spec", "source", "directory"];
+    if let Some(field) = set(object, &directory, &ARGO_SELECTIONS) {
+        return Err(Untold::By(format!(
+            "spec.source.directory.{field} of the Application selects its files"
+        )));
+    }
+    let is_deep =
+        object.at(&["spec", "source", "directory", "recurse"]).and_then(Value::as_bool) == Some(true);
+    let endings: &[&str] = &["yaml", "yml", "json"];
+    let automated = ["spec", "syncPolicy", "automated"];
+    let flag = |name| object.at(&automated).and_then(|it| it.get(name)).and_then(Value::as_bool);
+    Ok(Delivered {
+        extent: if is_deep { Extent::Below(endings) } else { Extent::Folder(endings) },
+        namespace: Some(object.text(&["spec", "destination", "namespace"]).into_owned())
+            .filter(|namespace| !namespace.is_empty())
+            .unwrap_or_else(|| "default".to_owned()),
+        manager: "argocd-controller",
+        marks: argo_marks(app, target),
+        prunes: flag("prune") == Some(true) && flag("enabled") != Some(false),
+    })
+}
+
+/// Returns the marks that Argo CD puts on the objects of an app: those that live objects have, since its settings choose
+/// between label and annotation.
+fn argo_marks(app: &App, target: &Snapshot) -> ToolMarks {
+    let mut marks = ToolMarks::default();
+    for resource in &app.resources {
+        let Some(observed) = target.get(ObjectKey::as_ref(&resource.key)).present() else { continue };
+        let mark = |part: &str, name: &str| observed.object.text(&["metadata", part, name]).into_owned();
+        let (instance, tracking) = (mark("labels", INSTANCE), mark("annotations", TRACKING));
+        if instance == app.app.name {
+            marks.labels.insert(INSTANCE, instance);
+        }
+        if let Some((of_app, _)) = tracking.split_once(':') {
+            marks.tracking = Some(of_app.to_owned());
+        }
+    }
+    marks
+}
+
+/// Returns the first of `fields` that an object has at `path`, and not empty.
+fn set<'f>(object: &Object<'_>, path: &[&str], fields: &[&'f str]) -> Option<&'f str> {
+    let is_set = |field: &&&str| {
+        object.at(path).and_then(|at| at.get(field)).is_some_and(|value| {
+            let is_empty = value.items().is_some_and(|mut items| items.next().is_none())
+                || value.members().is_some_and(|mut members| members.next().is_none())
+                || value.as_str().is_some_and(|text| text.is_empty());
+            !value.is_null() && !is_empty
+        })
+    };
+    fields.iter().find(is_set).copied()
+}
+
+/// Returns the objects of an app that exist and that its tool would find no longer in its folder, if `declared` is there,
+/// each with true if the tool deletes it.
+pub(super) fn removed<'a>(
+    app: &'a App,
+    target: &Snapshot,
+    delivered: &Delivered,
+    declared: &BTreeSet<ObjectKey>,
+) -> Vec<(&'a ObjectKey, bool)> {
+    let is_removed = |key: &ObjectKey| !declared.contains(key);
+    let resources = app.resources.iter().filter(|it| it.status != Status::NotFound && is_removed(&it.key));
+    resources.map(|it| (&*it.key, delivered.prunes && !it.unconfirmed && !is_kept(target, &it.key))).collect()
+}
+
+/// Returns true if the marks of a live object keep delivery tools from deleting it.
+fn is_kept(target: &Snapshot, key: &ObjectKey) -> bool {
+    let Some(observed) = target.get(key.as_ref()).present() else { return false };
+    let mark = |part: &str, name: &str| observed.object.text(&["metadata", part, name]).into_owned();
+    let flux = "kustomize.toolkit.fluxcd.io/prune";
+    let options = mark("annotations", "argocd.argoproj.io/sync-options");
+    ["annotations", "labels"].into_iter().any(|part| mark(part, flux) == "disabled")
+        || options.split(',').any(|option| matches!(option.trim(), "Prune=false" | "Prune=confirm"))
+}

@@ -1,0 +1,369 @@
+//! `taffrail impact`: says what a change of a Git repository does to the objects of clusters.
+
+mod arguments;
+mod delivered;
+mod folder;
+mod git;
+mod markdown;
+mod print;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use taffrail_api::{AppOfHome, DiffResult, DiffRow, ErrorRow, ImpactEffect, ImpactList, ImpactRow};
+use taffrail_apps::{App, AppList, Objects as _, ReadQuery, Snapshot};
+use taffrail_cluster::{FIELD_MANAGER, OpenApiCache};
+use taffrail_object::ObjectKey;
+use taffrail_observe::{FleetSnapshot, TimeBudget, TimeLimits};
+use taffrail_plan::diff::IgnoreRules;
+
+pub(crate) use arguments::ImpactArguments;
+use arguments::ImpactOutput;
+use delivered::{Concern, Delivered};
+use folder::{Extent, Folder, Tree};
+use git::{Commits, GitError, TreeFile};
+
+use super::diff::{ClusterDiff, Question, ReadFile, ToolMarks, ask, rules};
+use super::get;
+use crate::cli::{ListOutput, Pdb, SourceArguments, ViewArguments};
+use crate::command_error::{CommandError, Exit, written};
+use crate::jq_worker::JqWorker;
+use crate::output::answer::Console;
+use crate::rule_source::RuleSource;
+use crate::source;
+
+/// The time for one cluster: each object takes two requests or more.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The endings of files of manifests.
+const MANIFESTS: Extent = Extent::Below(&["yaml", "yml", "json"]);
+
+pub(crate) fn run(arguments: &ImpactArguments, console: &Console) -> Result<Exit, CommandError> {
+    let change = Change::read(arguments)?;
+    let mut answer = Answer::default();
+    if !change.paths.is_empty() {
+        let source = arguments.clusters.source(PATIENCE);
+        let (pdb, rules) = (Pdb::Advisory, RuleSource::default());
+        let view = ViewArguments { pdb, rules, watch: false, source: arguments.clusters.source(PATIENCE) };
+        let fleet = source::read(&view, &ReadQuery { follow: true, ..ReadQuery::default() }, console)?;
+        for problem in &fleet.problems {
+            CommandError::from(problem).print(console);
+            answer.is_incomplete = true;
+        }
+        let apps = fleet.apps(&[]);
+        answer.errors.extend(apps.errors.iter().map(ErrorRow::from));
+        let plan = Plan::of(&change, &fleet, &apps, arguments)?;
+        answer.take(plan, &fleet, &source)?;
+    }
+    let Answer { mut rows, errors, warnings, is_incomplete } = answer;
+    rows.sort_by(|one, other| (&one.cluster, &one.app).cmp(&(&other.cluster, &other.app)));
+    let list = ImpactList::of(rows, errors);
+    written(match arguments.output {
+        ImpactOutput::Json => get::document(ListOutput::Json, &list, console),
+        ImpactOutput::Text => print::text(&list.items, console),
+        ImpactOutput::Markdown => markdown::comment(&change.commits, &list, console),
+    })?;
+    for warning in warnings {
+        warning.print(console);
+    }
+    for ErrorRow { cluster, scope, message, .. } in &list.errors {
+        CommandError::unreadable(format_args!("{scope}: {message}"))
+            .print_about(&format!("{cluster}: "), console);
+    }
+    let is_unknown = list.items.iter().any(|row| row.effect == ImpactEffect::Unknown);
+    Ok(if is_incomplete || is_unknown || !list.errors.is_empty() { Exit::Incomplete } else { Exit::Yes })
+}
+
+impl From<GitError> for CommandError {
+    fn from(error: GitError) -> CommandError {
+        let hint = error.hint().map(str::to_owned);
+        let converted = match error {
+            GitError::NotRun(_) | GitError::NoRange(_) | GitError::Failed { .. } => {
+                CommandError::usage(&error)
+            }
+            GitError::TooLarge { .. } => CommandError::unreadable(&error),
+        };
+        let converted = match std::error::Error::source(&error) {
+            Some(source) => converted.with_source(source),
+            None => converted,
+        };
+        converted.maybe_hint(hint)
+    }
+}
+
+/// The two commits, and what differs between them.
+struct Change {
+    commits: Commits,
+    /// The paths that differ.
+    paths: BTreeSet<String>,
+    before: Tree,
+    after: Tree,
+    /// The places of the repository, by its remotes.
+    places: BTreeSet<String>,
+}
+
+impl Change {
+    fn read(arguments: &ImpactArguments) -> Result<Change, GitError> {
+        let commits = git::range(&arguments.range)?;
+        let paths = git::changed(&commits, &arguments.path)?;
+        let (before, after) = (Tree::read(&commits.base)?, Tree::read(&commits.head)?);
+        let places = git::remotes()?.iter().filter_map(|url| git::place(url)).collect();
+        Ok(Change { commits, paths, before, after, places })
+    }
+}
+
+/// A question to one cluster, and what its answer is about.
+struct Asked<'a> {
+    question: Arc<Question>,
+    /// The app whose folder the manifests are; `None` if no app is delivered from the repository.
+    app: Option<AskedApp<'a>>,
+}
+
+/// An app, and how it is delivered.
+struct AskedApp<'a> {
+    app: &'a App,
+    folder: Folder,
+    delivered: Delivered,
+}
+
+/// The questions to all clusters.
+#[derive(Default)]
+struct Plan<'a> {
+    /// By the name of the cluster.
+    asked: BTreeMap<String, Vec<Asked<'a>>>,
+    errors: Vec<ErrorRow>,
+    warnings: Vec<CommandError>,
+}
+
+impl<'a> Plan<'a> {
+    fn of(
+        change: &Change,
+        fleet: &FleetSnapshot,
+        apps: &'a AppList,
+        arguments: &ImpactArguments,
+    ) -> Result<Plan<'a>, CommandError> {
+        let asking = Asking {
+            rules: Arc::new(rules(arguments.ignore_rules.as_deref())?),
+            jq: Arc::default(),
+            schemas: Arc::default(),
+            namespace: arguments.default_namespace.clone(),
+        };
+        let mut plan = Plan::default();
+        let mut is_any_delivered = false;
+        for app in &apps.apps {
+            let Some(folder) = delivered::folder_of(app, &change.places) else { continue };
+            is_any_delivered = true;
+            let snapshot = |name: &str| fleet.snapshots.iter().find(|snapshot| snapshot.name() == name);
+            let Some(clusters) = snapshot(&app.app.home).zip(snapshot(&app.app.target)) else { continue };
+            let trees = [&change.before, &change.after];
+            let untold = match delivered::concern(app, &folder, clusters, &change.paths, trees)? {
+                Concern::None => continue,
+                Concern::Untold(why) => why,
+                Concern::Delivered(_) if !app.in_reach => {
+                    "its objects are in a cluster that was not asked".to_owned()
+                }
+                Concern::Delivered(delivered) => {
+                    let files = change.after.read_by_tool(&folder, delivered.extent);
+                    if !files.is_empty() {
+                        let question = asking.about_app(read(&files)?, &delivered);
+                        let asked = AskedApp { app, folder, delivered };
+                        plan.ask(&app.app.target, Asked { question, app: Some(asked) });
+                        continue;
+                    }
+                    format!(
+                        "no manifests are left in {}: its tool reports an error, and deletes nothing",
+                        folder.shown()
+                    )
+                }
+            };
+            plan.errors.push(ErrorRow {
+                cluster: app.app.target.clone(),
+                scope: AppOfHome::from(&app.app).to_string(),
+                reason: "Untold".to_owned(),
+                message: untold,
+            });
+        }
+        if !is_any_delivered {
+            plan.ask_each(change, fleet, &asking)?;
+        }
+        Ok(plan)
+    }
+
+    fn ask(&mut self, cluster: &str, asked: Asked<'a>) {
+        self.asked.entry(cluster.to_owned()).or_default().push(asked);
+    }
+
+    /// Asks each cluster about the manifests that changed.
+    fn ask_each(&mut self, change: &Change, fleet: &FleetSnapshot, asking: &Asking) -> Result<(), GitError> {
+        let mut others = BTreeSet::new();
+        let mut manifests = |tree: &Tree| -> Result<Vec<ReadFile>, GitError> {
+            let files = tree.read_by_tool(&Folder::root(), MANIFESTS);
+            let files: Vec<&TreeFile> =
+                files.into_iter().filter(|file| change.paths.contains(&file.path)).collect();
+            let (manifests, more): (Vec<ReadFile>, Vec<ReadFile>) =
+                read(&files)?.into_iter().partition(|file| is_manifest(&file.content));
+            others.extend(more.into_iter().map(|file| file.path));
+            Ok(manifests)
+        };
+        let (after, before) = (manifests(&change.after)?, manifests(&change.before)?);
+        if !others.is_empty() {
+            let names: Vec<&str> = others.iter().map(|path| &**path).collect();
+            let message = format!("no manifests, so not compared: {}", names.join(", "));
+            self.warnings.push(CommandError::unreadable(message).harmless());
+        }
+        if after.is_empty() && before.is_empty() {
+            return Ok(());
+        }
+        let question = asking.about_cluster(after, before);
+        for snapshot in &fleet.snapshots {
+            self.ask(snapshot.name(), Asked { question: Arc::clone(&question), app: None });
+        }
+        Ok(())
+    }
+}
+
+/// Returns true if a text may be a manifest: values of Helm and pipelines of CI are YAML, too.
+fn is_manifest(content: &[u8]) -> bool {
+    let name = b"apiVersion";
+    content.windows(name.len()).any(|window| window == name)
+}
+
+fn read(files: &[&TreeFile]) -> Result<Vec<ReadFile>, GitError> {
+    let contents = git::contents(files)?;
+    let read = |(file, content): (&&TreeFile, Vec<u8>)| ReadFile { path: file.path.clone(), content };
+    Ok(files.iter().zip(contents).map(read).collect())
+}
+
+/// What all questions share.
+struct Asking {
+    rules: Arc<IgnoreRules>,
+    jq: Arc<JqWorker>,
+    schemas: Arc<OpenApiCache>,
+    namespace: Option<String>,
+}
+
+impl Asking {
+    fn about_app(&self, files: Vec<ReadFile>, delivered: &Delivered) -> Arc<Question> {
+        Arc::new(Question {
+            files,
+            before: Vec::new(),
+            namespace: Some(delivered.namespace.clone()),
+            manager: delivered.manager.to_owned(),
+            marks: delivered.marks.clone(),
+            rules: Arc::clone(&self.rules),
+            includes_additions: false,
+            jq: Arc::clone(&self.jq),
+            schemas: Arc::clone(&self.schemas),
+        })
+    }
+
+    fn about_cluster(&self, files: Vec<ReadFile>, before: Vec<ReadFile>) -> Arc<Question> {
+        Arc::new(Question {
+            files,
+            before,
+            namespace: self.namespace.clone(),
+            manager: FIELD_MANAGER.to_owned(),
+            marks: ToolMarks::default(),
+            rules: Arc::clone(&self.rules),
+            includes_additions: false,
+            jq: Arc::clone(&self.jq),
+            schemas: Arc::clone(&self.schemas),
+        })
+    }
+}
+
+/// The answers of all clusters.
+#[derive(Default)]
+struct Answer {
+    rows: Vec<ImpactRow>,
+    errors: Vec<ErrorRow>,
+    warnings: Vec<CommandError>,
+    /// True if not all clusters could be selected.
+    is_incomplete: bool,
+}
+
+impl Answer {
+    /// Asks the clusters, and takes their answers.
+    fn take(
+        &mut self,
+        plan: Plan<'_>,
+        fleet: &FleetSnapshot,
+        source: &SourceArguments,
+    ) -> Result<(), CommandError> {
+        let Plan { asked, errors, warnings } = plan;
+        self.errors.extend(errors);
+        self.warnings.extend(warnings);
+        let limits = TimeLimits { total: TimeBudget::PerCluster(PATIENCE), request: source.request_timeout };
+        let mut members = source::members(source)?.members;
+        members.retain(|member| asked.contains_key(&member.name));
+        let questions = |name: &str| {
+            let asked = asked.get(name).into_iter().flatten();
+            asked.map(|it| Arc::clone(&it.question)).collect::<Vec<_>>()
+        };
+        let answers = source::each(members, limits, |connector| {
+            let questions = questions(&connector.member.name);
+            async move { (connector.member.name.clone(), ask::compare(&connector, &questions).await) }
+        })?;
+        for (cluster, compared) in answers {
+            let Some(snapshot) = fleet.snapshots.iter().find(|snapshot| snapshot.name() == cluster) else {
+                continue;
+            };
+            for (asked, compared) in asked.get(&cluster).into_iter().flatten().zip(compared) {
+                self.take_one(snapshot, asked, compared);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_one(&mut self, target: &Snapshot, asked: &Asked<'_>, compared: ClusterDiff) {
+        let ClusterDiff { cluster, rows, errors, warnings, not_compared, declared, left } = compared;
+        let app = asked.app.as_ref().map(|it| AppOfHome::from(&it.app.app));
+        let folder = asked.app.as_ref().map(|it| it.folder.shown().to_owned());
+        let row = |object: ObjectKey, effect, diff| ImpactRow {
+            cluster: cluster.clone(),
+            app: app.clone(),
+            folder: folder.clone(),
+            object,
+            effect,
+            diff,
+        };
+        if not_compared > 0 {
+            let what = match not_compared {
+                1 => "1 hook or object that is never applied is not compared".to_owned(),
+                _ => format!("{not_compared} hooks or objects that are never applied are not compared"),
+            };
+            self.warnings.push(CommandError::unreadable(format_args!("{cluster}: {what}")).harmless());
+        }
+        self.warnings.extend(warnings);
+        // What is gone is known only where all manifests were read.
+        let gone = match &asked.app {
+            Some(it) if !declared.is_empty() => delivered::removed(it.app, target, &it.delivered, &declared),
+            _ => Vec::new(),
+        };
+        let effect = |is_deleted| if is_deleted { ImpactEffect::Delete } else { ImpactEffect::Leave };
+        self.rows.extend(rows.into_iter().map(|diff| row(diff.object.clone(), effect_of(&diff), Some(diff))));
+        self.rows
+            .extend(gone.into_iter().map(|(key, is_deleted)| row(key.clone(), effect(is_deleted), None)));
+        self.rows.extend(left.into_iter().map(|key| row(key, ImpactEffect::Leave, None)));
+        self.errors.extend(errors);
+    }
+}
+
+/// Returns what becomes of an object by its comparison.
+fn effect_of(diff: &DiffRow) -> ImpactEffect {
+    let has_template = diff.object.group == "apps"
+        && matches!(&*diff.object.kind, "Deployment" | "StatefulSet" | "DaemonSet");
+    let is_of_template = |path: &str| {
+        path.strip_prefix("spec.template").is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    };
+    match diff.result {
+        DiffResult::Create => ImpactEffect::Create,
+        DiffResult::Change if has_template && diff.fields.iter().any(|it| is_of_template(&it.path)) => {
+            ImpactEffect::Restart
+        }
+        DiffResult::Change => ImpactEffect::Change,
+        DiffResult::Unchanged => ImpactEffect::Unchanged,
+        DiffResult::Unknown => ImpactEffect::Unknown,
+    }
+}
