@@ -89,6 +89,11 @@ impl CommandError {
         self
     }
 
+    /// Returns the message alone, as it was made: it is not printable yet.
+    pub(crate) fn message(&self) -> &str {
+        &self.what
+    }
+
     /// Prints the error, or the warning if its exit code is 0, and its hint to stderr.
     pub(crate) fn print(&self, console: &Console) {
         console.tell(self.text());

@@ -8,10 +8,10 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jaq_core::load::{Arena, File, Loader};
-use jaq_core::{Ctx, Vars, data, unwrap_valr};
+use jaq_core::{Ctx, Filter, Vars, data, unwrap_valr};
 use jaq_json::Val;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -26,8 +26,18 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Maximum time until a worker has started.
 const STARTING: Duration = Duration::from_secs(30);
 
-/// Number of times that an expression may take too long; then it is not run any more.
-const MAX_SLOW: u32 = 3;
+/// Number of times that an expression may end its worker; then it is not run any more.
+const MAX_FAILED: u32 = 3;
+
+/// Maximum time for all expressions on all objects of a run.
+const MAX_TOTAL: Duration = Duration::from_secs(120);
+
+/// Number of requests after which a worker is replaced, so that its processor time is about the last ones.
+const MAX_REQUESTS: u32 = 500;
+
+/// Maximum processor time of a worker, in seconds: it ends one that nobody ends.
+#[cfg(unix)]
+const MAX_CPU: u64 = 600;
 
 /// Maximum size of a worker's address space, in bytes.
 #[cfg(unix)]
@@ -64,8 +74,10 @@ pub(crate) struct JqWorker(Mutex<State>);
 #[derive(Default)]
 struct State {
     running: Option<Running>,
-    /// The number of times that each expression took too long.
-    slow: HashMap<String, u32>,
+    /// The number of times that each expression ended its worker.
+    failed: HashMap<String, u32>,
+    /// The time that all answers took.
+    taken: Duration,
 }
 
 struct Running {
@@ -73,12 +85,14 @@ struct Running {
     requests: ChildStdin,
     /// The lines that the worker writes.
     answers: Receiver<Vec<u8>>,
+    /// The number of requests that it got.
+    asked: u32,
 }
 
 impl JqRunner for JqWorker {
     fn paths(&self, expression: &str, object: &Value) -> Result<Vec<JqPath>, JqError> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.slow.get(expression).is_some_and(|times| *times >= MAX_SLOW) {
+        if state.taken > MAX_TOTAL || state.failed.get(expression).is_some_and(|times| *times >= MAX_FAILED) {
             return Err(JqError::TimedOut);
         }
         let request = Request { expression: expression.to_owned(), object: object.clone() };
@@ -86,11 +100,13 @@ impl JqRunner for JqWorker {
             |error: &dyn std::error::Error| JqError::Failed(format!("the worker does not run: {error}"));
         let mut request = serde_json::to_vec(&request).map_err(|error| unsent(&error))?;
         request.push(b'\n');
-        let mut running = match state.running.take() {
+        let mut running = match state.running.take().filter(|running| running.asked < MAX_REQUESTS) {
             Some(running) => running,
             None => Running::start().map_err(|error| unsent(&error))?,
         };
+        let begun = Instant::now();
         let answer = running.ask(&request, PATIENCE);
+        state.taken += begun.elapsed();
         match answer {
             Ok(line) => {
                 state.running = Some(running);
@@ -101,9 +117,7 @@ impl JqRunner for JqWorker {
                 }
             }
             Err(error) => {
-                if error == JqError::TimedOut {
-                    *state.slow.entry(expression.to_owned()).or_default() += 1;
-                }
+                *state.failed.entry(expression.to_owned()).or_default() += 1;
                 Err(error)
             }
         }
@@ -134,7 +148,7 @@ impl Running {
                 }
             }
         });
-        let running = Running { child, requests, answers };
+        let running = Running { child, requests, answers, asked: 0 };
         match running.answers.recv_timeout(STARTING) {
             Ok(line) if line == READY => Ok(running),
             _ => Err(io::Error::other("it did not start")),
@@ -143,6 +157,7 @@ impl Running {
 
     /// Asks the worker, and waits for its answer.
     fn ask(&mut self, request: &[u8], patience: Duration) -> Result<Vec<u8>, JqError> {
+        self.asked += 1;
         // A worker that ended reads nothing, and its answer is missing.
         let sent = self.requests.write_all(request).and_then(|()| self.requests.flush());
         match self.answers.recv_timeout(patience) {
@@ -198,6 +213,7 @@ fn limit_memory() {
     let at_most = |most| Rlimit { current: Some(most), maximum: Some(most) };
     // Where there is no such limit, time alone ends an expression.
     let _ = setrlimit(Resource::As, at_most(MAX_MEMORY));
+    let _ = setrlimit(Resource::Cpu, at_most(MAX_CPU));
     // A worker that needs more aborts, and must leave no file.
     let _ = setrlimit(Resource::Core, at_most(0));
 }
@@ -205,22 +221,22 @@ fn limit_memory() {
 #[cfg(not(unix))]
 fn limit_memory() {}
 
-/// Returns the paths that an expression names in an object. None if it fails on the object: Argo CD then ignores nothing,
-/// as where a list that it iterates over is missing.
+/// Definitions before each expression. `contains` of jq fails on values of two types, where that of the interpreter is false.
+const PRELUDE: &str = "\
+def _contains($x): contains($x);
+def contains($x): if type == ($x | type) then _contains($x) else error(\"values of two types\") end;
+";
+
+/// Returns the paths that an expression names in an object. None if it fails on the object, or names the object itself:
+/// Argo CD then ignores nothing, as where a list that it iterates over is missing.
 fn paths(expression: &str, object: &Value) -> Answer {
-    let code = format!("[path({expression})]");
-    let definitions = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
-    let functions = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
-    let arena = Arena::default();
-    let loaded = Loader::new(definitions).load(&arena, File { code: &*code, path: () });
-    let Ok(modules) = loaded else { return Answer::NoExpression("it is no expression of jq".to_owned()) };
-    let filter = match jaq_core::Compiler::default().with_funs(functions).compile(modules) {
+    // It must be an expression by itself: a part of one could end the call that is made of it.
+    if let Err(why) = compile(expression) {
+        return Answer::NoExpression(why);
+    }
+    let filter = match compile(&format!("{PRELUDE}[path({expression})]")) {
         Ok(filter) => filter,
-        Err(unknown) => {
-            let names: Vec<&str> =
-                unknown.iter().flat_map(|(_, found)| found).map(|(name, _)| *name).take(3).collect();
-            return Answer::NoExpression(format!("jq has no {}", names.join(", ")));
-        }
+        Err(why) => return Answer::NoExpression(why),
     };
     let Ok(input) = jaq_json::read::parse_single(object.to_string().as_bytes()) else {
         return Answer::Paths(Vec::new());
@@ -228,8 +244,26 @@ fn paths(expression: &str, object: &Value) -> Answer {
     let context = Ctx::<data::JustLut<Val>>::new(&filter.lut, Vars::new([]));
     let found = filter.id.run((context, input)).map(unwrap_valr).next().and_then(Result::ok);
     // Only what is text, a whole number or a slice leads to a field.
-    let found = found.and_then(|found| serde_json::from_str(&found.to_string()).ok());
+    let found: Option<Vec<JqPath>> = found.and_then(|found| serde_json::from_str(&found.to_string()).ok());
+    let found = found.filter(|paths| paths.iter().all(|path| !path.is_empty()));
     Answer::Paths(found.unwrap_or_default())
+}
+
+/// Compiles a program.
+///
+/// # Errors
+/// The reason, for people.
+fn compile(code: &str) -> Result<Filter<data::JustLut<Val>>, String> {
+    let definitions = jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs());
+    let functions = jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs());
+    let arena = Arena::default();
+    let loaded = Loader::new(definitions).load(&arena, File { code, path: () });
+    let modules = loaded.map_err(|_| "it is no expression of jq".to_owned())?;
+    jaq_core::Compiler::default().with_funs(functions).compile(modules).map_err(|unknown| {
+        let names: Vec<&str> =
+            unknown.iter().flat_map(|(_, found)| found).map(|(name, _)| *name).take(3).collect();
+        format!("jq has no {}", names.join(", "))
+    })
 }
 
 #[cfg(test)]
@@ -253,12 +287,16 @@ mod tests {
             // These fail on the object.
             (".status.list[].a", json!([])),
             (".spec.replicas.a.b", json!([])),
+            (".spec | select(.replicas | contains(\"2\"))", json!([])),
+            // Argo CD cannot use an object without anything.
+            (".", json!([])),
+            ("select(.spec), .spec.replicas", json!([])),
         ] {
             assert_eq!(found(expression, pods.clone()), json!({"paths": expected}), "{expression}");
         }
-        for expression in [".spec[", "nothing", ".a) | (.b"] {
+        for expression in [".spec[", "nothing", ".a) | (.b", "empty), ([\"spec\"]", ""] {
             let told = found(expression, pods.clone());
-            assert!(told["noExpression"].is_string() || told["paths"] == json!([]), "{expression}: {told}");
+            assert!(told["noExpression"].is_string(), "{expression}: {told}");
         }
     }
 }

@@ -34,6 +34,9 @@ pub(crate) const GROUP: &str = "argoproj.io";
 /// Argo CD compares every two to three minutes.
 pub(crate) const MAX_COMPARISON_AGE: SignedDuration = SignedDuration::from_mins(30);
 
+/// The time by which a comparison may be in the future.
+const MAX_CLOCK_LEAD: SignedDuration = SignedDuration::from_mins(5);
+
 /// The name of the cluster in which Argo CD runs, unless a Secret gives it another one.
 const IN_CLUSTER_NAME: &str = "in-cluster";
 
@@ -697,7 +700,11 @@ pub(crate) fn said_health(home: &dyn Objects, object: &Object<'_>, now: Timestam
     let word = health_word(object)?;
     let sync = object.text(&["status", "sync", "status"]);
     let status = health_status(&word, &sync);
-    let is_recent = |at| elapsed(home, at, MAX_COMPARISON_AGE, now) < MAX_COMPARISON_AGE;
+    // One in the future is no proof of anything; the clocks of two machines may differ a little.
+    let is_recent = |at| {
+        let age = elapsed(home, at, MAX_COMPARISON_AGE, now);
+        age > -MAX_CLOCK_LEAD && age < MAX_COMPARISON_AGE
+    };
     let is_old = status > Status::Unknown && !compared_at(object).is_some_and(is_recent);
     let why = text(object.root(), &["status", "health", "message"]).map(super::short);
     let why = why.map(|why| format!(": {why}")).unwrap_or_default();

@@ -47,7 +47,10 @@ const AT_ONCE: usize = 16;
 
 /// Maximum number of remembered pairs of a group and one that lists it; beyond it, a group is looked at again only when its
 /// own row changes.
-const MAX_LISTED: usize = 10_000;
+const MAX_LISTED: usize = 20_000;
+
+/// Maximum number of groups that are remembered of those that one group lists, so that no group takes all room.
+const MAX_LISTED_BY_ONE: usize = 500;
 
 /// Maximum number of [`GroupStatusEvent`]s about single groups; then one tells that there are more.
 const MAX_TOLD: usize = 100;
@@ -264,6 +267,7 @@ impl GroupStatuses {
         for group in gone {
             self.waiting.remove(&group);
             self.known.remove(&group);
+            self.listed.retain(|(_, by)| *by != group);
         }
         if is_all {
             self.waiting.retain(|group, _| changed.contains(group));
@@ -299,7 +303,7 @@ impl GroupStatuses {
             app.declaring.as_ref().is_some_and(|own| (&own.group, &own.kind) == (&key.group, &key.kind))
         };
         let groups = keys.filter(is_group);
-        let room = MAX_LISTED.saturating_sub(self.listed.len());
+        let room = MAX_LISTED.saturating_sub(self.listed.len()).min(MAX_LISTED_BY_ONE);
         self.listed
             .extend(groups.take(room).map(|key| ((key.namespace.clone(), key.name.clone()), group.clone())));
     }

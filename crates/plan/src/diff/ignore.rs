@@ -1,6 +1,5 @@
 //! Rules that name fields whose differences do not count, in the forms of Argo CD and Flux.
 
-use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use regex::{Regex, RegexBuilder};
@@ -351,78 +350,139 @@ impl Selection {
             Selection::Jq(expression) => {
                 let failed = |message: String| (expression.clone(), message);
                 let jq = jq.ok_or_else(|| failed("this program does not run jq".to_owned()))?;
-                let paths = jq.paths(expression, object);
-                remove_paths(object, &paths.map_err(|error| failed(error.text(hides_values)))?);
+                // An expression that compares values of a Secret would tell them by the fields that it names.
+                let paths = match hides_values {
+                    true => jq.paths(expression, &without_values(object)),
+                    false => jq.paths(expression, object),
+                };
+                let paths = paths.map_err(|error| failed(error.text(hides_values)))?;
+                remove_paths(object, &paths).map_err(|TooManyFields| failed(TOO_MANY_FIELDS.to_owned()))?;
             }
         }
         Ok(())
     }
 }
 
-/// Removes what is at paths of jq, as its `delpaths` does: all paths are meant in the object as it is before.
-fn remove_paths(object: &mut Value, paths: &[JqPath]) {
-    let mut places: BTreeSet<Vec<String>> = BTreeSet::new();
+/// The maximum number of fields and items that the paths of one jq expression may lead to.
+const MAX_PLACES: usize = 100_000;
+
+const TOO_MANY_FIELDS: &str = "the expression names too many fields";
+
+/// The paths of an expression lead to more than [`MAX_PLACES`].
+struct TooManyFields;
+
+/// Returns a Secret without its values.
+fn without_values(secret: &Value) -> Value {
+    let mut object = secret.clone();
+    for part in ["data", "stringData"] {
+        for (_, value) in object.get_mut(part).and_then(Value::as_object_mut).into_iter().flatten() {
+            *value = Value::String(String::new());
+        }
+    }
+    if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
+        annotations.values_mut().for_each(|value| *value = Value::String(String::new()));
+    }
+    object
+}
+
+/// A step from an object or list to what is in it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Field(String),
+    Item(usize),
+}
+
+/// Removes what is at paths of jq, as its `delpaths` does: all paths are meant in the object as it is before. Removes nothing
+/// if one of them leads into a value that has no such fields or items.
+fn remove_paths(object: &mut Value, paths: &[JqPath]) -> Result<(), TooManyFields> {
+    let mut places: BTreeSet<Vec<Place>> = BTreeSet::new();
     for path in paths {
-        note_places(object, path, &mut Vec::new(), &mut places);
+        match note_places(object, path, &mut Vec::new(), &mut places) {
+            Ok(()) => {}
+            Err(NoPlace::Mismatch) => return Ok(()),
+            Err(NoPlace::TooMany) => return Err(TooManyFields),
+        }
     }
     // Later items go first, so that the others keep their places.
-    let mut places: Vec<Vec<String>> = places.into_iter().collect();
-    places.sort_by(|one, other| in_order(other, one));
-    for place in places {
-        remove_at(object, &place);
+    for place in places.iter().rev() {
+        remove_place(object, place);
     }
+    Ok(())
 }
 
-/// Compares places by their names, and by numbers where both have one.
-fn in_order(one: &[String], other: &[String]) -> Ordering {
-    let number = |name: &String| name.parse::<usize>().ok();
-    let pairs = one.iter().zip(other).map(|(one, other)| match (number(one), number(other)) {
-        (Some(one), Some(other)) => one.cmp(&other),
-        _ => one.cmp(other),
-    });
-    pairs.fold(Ordering::Equal, Ordering::then).then(one.len().cmp(&other.len()))
+/// The reason why a path of jq cannot be removed.
+enum NoPlace {
+    /// It leads into a value of another type.
+    Mismatch,
+    /// The paths lead to more than [`MAX_PLACES`].
+    TooMany,
 }
 
-/// Adds the places that a path of jq below `place` leads to, where it leads to any.
-fn note_places(value: &Value, path: &[JqStep], place: &mut Vec<String>, places: &mut BTreeSet<Vec<String>>) {
+/// Adds the places that a path of jq below `place` leads to; none where there is nothing.
+fn note_places(
+    value: &Value,
+    path: &[JqStep],
+    place: &mut Vec<Place>,
+    places: &mut BTreeSet<Vec<Place>>,
+) -> Result<(), NoPlace> {
     let Some((step, rest)) = path.split_first() else {
+        if places.len() >= MAX_PLACES {
+            return Err(NoPlace::TooMany);
+        }
         places.insert(place.clone());
-        return;
+        return Ok(());
     };
-    let mut go_on = |name: String, value: &Value, rest: &[JqStep]| {
-        place.push(name);
-        note_places(value, rest, place, places);
+    let mut go_on = |step: Place, value: &Value, rest: &[JqStep]| {
+        place.push(step);
+        let noted = note_places(value, rest, place, places);
         place.pop();
+        noted
     };
     match (step, value) {
-        (JqStep::Field(name), Value::Object(fields)) => {
-            if let Some(value) = fields.get(name) {
-                go_on(name.clone(), value, rest);
-            }
-        }
-        (JqStep::Item(at), Value::Array(items)) => {
-            if let Some((at, value)) = item(items, *at) {
-                go_on(at.to_string(), value, rest);
-            }
-        }
+        (_, Value::Null) => Ok(()),
+        (JqStep::Field(name), Value::Object(fields)) => match fields.get(name) {
+            Some(value) => go_on(Place::Field(name.clone()), value, rest),
+            None => Ok(()),
+        },
+        (JqStep::Item(at), Value::Array(items)) => match item(items, *at) {
+            Some((at, value)) => go_on(Place::Item(at), value, rest),
+            None => Ok(()),
+        },
         (JqStep::Items { start, end }, Value::Array(items)) => {
             let end = end.map_or(items.len(), |end| bound(end, items.len()));
             let start = start.map_or(0, |start| bound(start, items.len())).min(end);
             let chosen = items.get(start..end).unwrap_or_default();
             match rest.split_first() {
-                None => chosen
-                    .iter()
-                    .enumerate()
-                    .for_each(|(at, value)| go_on((start + at).to_string(), value, rest)),
-                // An item of these items.
-                Some((JqStep::Item(at), rest)) => {
-                    if let Some((at, value)) = item(chosen, *at) {
-                        go_on((start + at).to_string(), value, rest);
-                    }
+                None => {
+                    let mut chosen = chosen.iter().enumerate();
+                    chosen.try_for_each(|(at, value)| go_on(Place::Item(start + at), value, rest))
                 }
-                Some(_) => {}
+                // An item of these items.
+                Some((JqStep::Item(at), rest)) => match item(chosen, *at) {
+                    Some((at, value)) => go_on(Place::Item(start + at), value, rest),
+                    None => Ok(()),
+                },
+                Some(_) => Err(NoPlace::Mismatch),
             }
         }
+        _ => Err(NoPlace::Mismatch),
+    }
+}
+
+fn remove_place(object: &mut Value, place: &[Place]) {
+    let Some((last, above)) = place.split_last() else { return };
+    let mut value = object;
+    for step in above {
+        let below = match step {
+            Place::Field(name) => value.get_mut(name),
+            Place::Item(at) => value.get_mut(at),
+        };
+        let Some(below) = below else { return };
+        value = below;
+    }
+    match (last, value) {
+        (Place::Field(name), Value::Object(fields)) => drop(fields.remove(name)),
+        (Place::Item(at), Value::Array(items)) if *at < items.len() => drop(items.remove(*at)),
         _ => {}
     }
 }

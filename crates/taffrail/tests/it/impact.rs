@@ -273,6 +273,10 @@ fn impact_is_told_as_markdown() {
     let expected = "
 1 to create, 3 to change, 1 with Pods to replace, 1 to delete, 1 no longer declared
 
+#### Not told
+
+- ` eu ` ` flux-kustomization flux-system/rendered `: ` kustomize makes its objects (clusters/rendered/kustomization.yaml) `
+
 #### ` eu  flux-kustomization flux-system/web (clusters/web) `
 
 | | object | |
@@ -288,10 +292,6 @@ fn impact_is_told_as_markdown() {
 |---|---|---|
 | 🟡 | ` ConfigMap shop/till ` | changes<br>` data.open `: ` \"yes\" ` → ` \"no\" ` |
 | ⚪ | ` ConfigMap shop/drawer ` | is no longer declared, and stays |
-
-#### Not told
-
-- ` eu ` ` flux-kustomization flux-system/rendered `: ` kustomize makes its objects (clusters/rendered/kustomization.yaml) `
 ";
     assert_eq!(rest, expected, "{}", answer.stderr);
 }
@@ -311,10 +311,88 @@ us
 = ConfigMap shop/drawer is no longer declared, and stays
 ";
     assert_eq!(without_ages(&answer.stdout), expected, "{}", answer.stderr);
-    assert_eq!(
-        (answer.code, answer.stderr.as_str()),
-        (0, "1 to create, 1 to change, 1 no longer declared\n")
+    let told = "\
+1 to create, 1 to change, 1 no longer declared
+warning: no app is delivered from git.example.com/example/other: the changed manifests are compared with each cluster
+";
+    assert_eq!((answer.code, answer.stderr.as_str()), (0, told));
+}
+
+/// Returns the code and the first line of stderr after a commit of these files on a branch from `main`.
+fn told_of(
+    served: &Served,
+    repository: &Repository,
+    files: &[(&str, Option<&str>)],
+    more: &[&str],
+) -> (i32, String) {
+    repository.git(&["checkout", "--quiet", "-B", "one", "main"]);
+    repository.commit(files);
+    let answer = impact(served, repository, &[&["main..one"], more].concat());
+    let line = answer.stderr.lines().find(|line| line.starts_with("error") || line.starts_with("warning"));
+    (answer.code, line.unwrap_or(&answer.stdout).to_owned())
+}
+
+#[test]
+fn impact_says_where_a_tool_makes_something_else_of_the_files() {
+    let (served, repository) = (served(), Repository::changed());
+    let marked = format!("# +argocd:skip-file-rendering\n{TILL}");
+    let local = SETTINGS.replace(
+        "namespace: shop",
+        "namespace: shop, annotations: {config.kubernetes.io/local-config: 'true'}",
     );
+    for (path, content, told) in [
+        ("till/till.yaml", &*marked, "argocd/till: till/till.yaml has '+argocd:skip-file-rendering'"),
+        ("till/more.jsonnet", "{}", "argocd/till: till/more.jsonnet makes or changes its objects"),
+        (
+            "till/.argocd-source.yaml",
+            "path: x",
+            "argocd/till: till/.argocd-source.yaml makes or changes its objects",
+        ),
+        (
+            "clusters/web/settings.yaml",
+            &*local,
+            "flux-system/web: clusters/web/settings.yaml has 'config.kubernetes.io/local-config'",
+        ),
+        (
+            "clusters/.sourceignore",
+            "*.yaml",
+            "flux-system/web: clusters/.sourceignore decides which files are delivered",
+        ),
+    ] {
+        // A change of the folder itself, so that it is looked at.
+        let folder = if path.starts_with("till") { "till/drawer.yaml" } else { "clusters/web/old.yml" };
+        let (code, line) = told_of(&served, &repository, &[(folder, None), (path, Some(content))], &[]);
+        assert!(code == 3 && line.ends_with(told), "{path}: {code} {line}");
+    }
+    // Flux takes no such file from any source, so the object of the renamed one is deleted.
+    let renamed = [("clusters/web/old.yml", None), ("clusters/web/cloudbuild.yaml", Some(OLD))];
+    let (code, shown) = told_of(&served, &repository, &renamed, &[]);
+    assert!(code == 0 && shown.contains("- ConfigMap shop/old is deleted"), "{shown}");
+    // Without a manifest, but with another file, everything is deleted.
+    let all = ["settings.yaml", "parts/web.yaml", "old.yml"].map(|name| format!("clusters/web/{name}"));
+    let (code, shown) = told_of(&served, &repository, &all.each_ref().map(|path| (&**path, None)), &[]);
+    assert_eq!((code, shown.matches("is deleted").count()), (0, 3), "{shown}");
+    let (code, line) =
+        told_of(&served, &repository, &[("till/till.yaml", None), ("till/drawer.yaml", None)], &[]);
+    assert!(code == 3 && line.contains("no manifests are left in till"), "{line}");
+    // An app that follows something else is not reached yet.
+    let other = [("till/till.yaml", Some(&*TILL.replace("yes", "no")))];
+    let (code, line) = told_of(&served, &repository, &other, &["--branch", "release"]);
+    assert!(
+        code == 0 && line.contains("argocd/till follows main, so the change does not reach it yet"),
+        "{line}"
+    );
+}
+
+#[test]
+fn impact_of_a_merge_leaves_what_the_other_branch_added() {
+    let (served, repository) = (served(), Repository::changed());
+    repository.git(&["checkout", "--quiet", "main"]);
+    repository.commit(&[("clusters/web/more.yaml", Some(&OLD.replace("old", "more")))]);
+    let commits = |range: &str| impact(&served, &repository, &[range, "--path", "clusters/web"]).stdout;
+    assert!(commits("main...change").contains("+ ConfigMap shop/more is created"));
+    // As the branch has it alone.
+    assert!(!commits("main..change").contains("more"));
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod conditions;
 mod diff;
 mod harness;
 mod helm;
+mod impact;
 mod noisy;
 mod operations;
 mod protobuf;

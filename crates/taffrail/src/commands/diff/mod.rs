@@ -40,6 +40,7 @@ pub(crate) fn run(arguments: &DiffArguments, console: &Console) -> Result<Exit, 
     let question = Arc::new(Question {
         files: files(arguments)?,
         before: Vec::new(),
+        may_be_empty: false,
         namespace: arguments.default_namespace.clone(),
         manager: arguments.field_manager.clone(),
         marks: ToolMarks::default(),

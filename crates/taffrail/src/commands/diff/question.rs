@@ -8,7 +8,7 @@ use taffrail_api::{DiffRow, ErrorRow};
 use taffrail_cluster::{Cluster, OpenApiCache};
 use taffrail_merge::{GroupVersionKind, OpenApi, Schema, Type, TypeRef, built_in};
 use taffrail_object::{GroupKind, ObjectKey};
-use taffrail_plan::diff::{DiffInput, DiffOptions, DryRun, IgnoreRules, diff};
+use taffrail_plan::diff::{DiffInput, DiffOptions, DryRun, IgnoreRules, NoDryRun, diff};
 use taffrail_plan::manifests::{
     self, ApplyMode, DeclaredObject, DeclaredSet, KindScope, ManifestErrors, ManifestFile,
 };
@@ -22,6 +22,8 @@ pub(in crate::commands) struct Question {
     pub(in crate::commands) files: Vec<ReadFile>,
     /// The manifests of an earlier time: of their objects that `files` no longer declare, the answer names those that exist.
     pub(in crate::commands) before: Vec<ReadFile>,
+    /// True if manifests without an object are no error.
+    pub(in crate::commands) may_be_empty: bool,
     /// The namespace of objects without one; `None` for that of the context, `default` in a dump.
     pub(in crate::commands) namespace: Option<String>,
     pub(in crate::commands) manager: String,
@@ -107,15 +109,22 @@ impl ClusterDiff {
         scope_of: &dyn Fn(&GroupKind) -> Option<KindScope>,
     ) -> Option<DeclaredSet> {
         let namespace = question.namespace.as_deref().unwrap_or(namespace);
-        let mut set = self.read_files(&question.files, namespace, scope_of)?;
+        let mut set = match manifests_of(&question.files, namespace, scope_of) {
+            Ok(set) => set,
+            Err(errors) => {
+                self.errors.extend(told(&self.cluster, &errors));
+                return None;
+            }
+        };
         let before = match question.before.is_empty() {
             true => DeclaredSet::default(),
-            false => self.read_files(&question.before, namespace, scope_of)?,
+            // What is wrong with manifests of another time concerns nobody any more.
+            false => manifests_of(&question.before, namespace, scope_of).unwrap_or_default(),
         };
         self.declared = set.objects.iter().map(|object| object.key.clone()).collect();
         self.left = before.objects.into_iter().map(|object| object.key).collect();
         self.left.retain(|key| !self.declared.contains(key));
-        if set.objects.is_empty() && self.left.is_empty() {
+        if set.objects.is_empty() && self.left.is_empty() && !question.may_be_empty {
             // An empty input is rather a broken pipe than a set of nothing.
             let message = "there are no objects in the manifests".to_owned();
             self.fail("manifests".to_owned(), "NoObjects".to_owned(), message);
@@ -128,17 +137,15 @@ impl ClusterDiff {
         set.objects.iter_mut().for_each(|object| question.marks.put_on(object));
         Some(set)
     }
+}
 
-    fn read_files(
-        &mut self,
-        files: &[ReadFile],
-        namespace: &str,
-        scope_of: &dyn Fn(&GroupKind) -> Option<KindScope>,
-    ) -> Option<DeclaredSet> {
-        let files = files.iter().map(|file| ManifestFile { path: &file.path, content: &file.content });
-        let read = manifests::read(&files.collect::<Vec<_>>(), namespace, scope_of);
-        read.map_err(|errors| self.errors.extend(told(&self.cluster, &errors))).ok()
-    }
+fn manifests_of(
+    files: &[ReadFile],
+    namespace: &str,
+    scope_of: &dyn Fn(&GroupKind) -> Option<KindScope>,
+) -> Result<DeclaredSet, ManifestErrors> {
+    let files = files.iter().map(|file| ManifestFile { path: &file.path, content: &file.content });
+    manifests::read(&files.collect::<Vec<_>>(), namespace, scope_of)
 }
 
 /// Returns true if a sync applies an object: no hook, and nothing that its options leave alone.
@@ -174,9 +181,16 @@ impl Question {
         types: &Types,
     ) -> DiffRow {
         let (schema, of) = types.find(object);
+        // It is created if it does not exist, and never changed.
+        let is_final =
+            object.options.apply_mode.as_ref().is_some_and(|mode| mode.value == ApplyMode::IfNotPresent);
+        let (wanted, dry_run) = match live {
+            Some(live) if is_final => (live, &DryRun::NotRun(NoDryRun::Offline)),
+            _ => (&object.value, dry_run),
+        };
         let options = DiffOptions { includes_additions: self.includes_additions, ..DiffOptions::default() };
         let compared = diff(&DiffInput {
-            wanted: Some(&object.value),
+            wanted: Some(wanted),
             live,
             dry_run,
             of: Type::new(schema, &of),

@@ -11,7 +11,8 @@ use crate::commands::wait::ClusterArguments;
 #[command(after_help = "\
 Examples:
   taffrail impact main..HEAD                     what does this branch change in the current context?
-  taffrail impact main...HEAD --all-contexts     without what main got since; in all clusters
+  taffrail impact main...HEAD --all-contexts     what does its merge into main change, in all clusters?
+  taffrail impact main...HEAD --branch main      only for apps that follow main
   taffrail impact HEAD~3.. --path deploy/web
   taffrail impact main...HEAD -o markdown > comment.md      for a pull request
 
@@ -23,14 +24,18 @@ each cluster.
 
 Exit codes: 0 told; 2 wrong usage; 3 something could not be told.")]
 pub(crate) struct ImpactArguments {
-    /// The commits: BASE..HEAD, or BASE...HEAD for what was added since HEAD left BASE; a side that is left out is the
-    /// commit that is checked out
+    /// The commits: BASE..HEAD, or BASE...HEAD for a merge of HEAD into BASE; a side that is left out is the commit that is
+    /// checked out
     #[arg(value_name = "BASE..HEAD")]
     pub(crate) range: String,
 
     /// Look only at changes of this file or folder, meant from the working folder; may be given more than once
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) path: Vec<String>,
+
+    /// Leave out apps that follow another branch, or a tag or commit, than this branch, into which the change goes
+    #[arg(long, value_name = "NAME")]
+    pub(crate) branch: Option<String>,
 
     /// Compare objects without a namespace in this one, if no app is delivered from the repository [default: that of the
     /// context]

@@ -5,19 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use taffrail_apps::{App, Delivery, Snapshot, Source};
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey, Projection};
-use taffrail_status::{ClusterState as _, Status};
+use taffrail_status::{ClusterState as _, Observed, Status};
 
 use super::super::diff::{TRACKING, ToolMarks};
 use super::folder::{Extent, Folder, Tree};
 use super::git::{self, GitError};
 
 /// The fields of a Kustomization of Flux by which it changes what is in its folder.
-const FLUX_CHANGES: [&str; 11] = [
+const FLUX_CHANGES: [&str; 10] = [
     "targetNamespace",
     "namePrefix",
     "nameSuffix",
     "commonMetadata",
-    "components",
     "images",
     "patches",
     "patchesStrategicMerge",
@@ -33,7 +32,7 @@ const INSTANCE: &str = "app.kubernetes.io/instance";
 const ARGO_TOOLS: [&str; 4] = ["chart", "helm", "kustomize", "plugin"];
 
 /// The fields of `directory` of an Application's source that select or make manifests.
-const ARGO_SELECTIONS: [&str; 3] = ["include", "exclude", "jsonnet"];
+const ARGO_SELECTIONS: [&str; 4] = ["include", "exclude", "jsonnet", "disableExtensionFilter"];
 
 /// An app that is delivered from a folder as it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,8 +45,12 @@ pub(super) struct Delivered {
     pub(super) manager: &'static str,
     /// The marks that its tool puts on objects.
     pub(super) marks: ToolMarks,
+    /// A text in a manifest because of which its tool leaves out the file, or objects of it.
+    pub(super) untold_marker: &'static str,
     /// True if its tool deletes what is no longer in the folder.
     pub(super) prunes: bool,
+    /// True if its tool does so even if there are no manifests left.
+    pub(super) prunes_all: bool,
 }
 
 /// The relation of an app to the change of a folder.
@@ -60,15 +63,31 @@ pub(super) enum Concern {
     Untold(String),
 }
 
-/// Returns the folder of the repository at one of `places` that an app is delivered from; `None` for other apps.
-pub(super) fn folder_of(app: &App, places: &BTreeSet<String>) -> Option<Folder> {
-    let Source { url, path, .. } = app.source.as_ref()?;
-    let place = git::place(url.as_ref()?)?;
-    places.contains(&place).then(|| Folder::new(path.as_deref().unwrap_or_default()))?
+/// Returns the folder of the repository at one of `places` that an app is delivered from, the root for one of whose several
+/// sources another is that repository; `None` for apps without such a source.
+pub(super) fn folder_of(app: &App, home: &Snapshot, places: &BTreeSet<String>) -> Option<Folder> {
+    let is_here = |url: &str| git::place(url).is_some_and(|place| places.contains(&place));
+    let source = app.source.as_ref();
+    if let Some(Source { url: Some(url), path, .. }) = source
+        && is_here(url)
+    {
+        return Folder::new(path.as_deref().unwrap_or_default());
+    }
+    let object = declaring(app, home).filter(|_| app.app.delivery == Delivery::ArgoApplication)?.object;
+    let sources = object.at(&["spec", "sources"]).and_then(Value::items).into_iter().flatten();
+    let dry = object.at(&["spec", "sourceHydrator", "drySource"]);
+    let urls = sources.chain(dry).filter_map(|source| source.get("repoURL").and_then(Value::as_str));
+    urls.into_iter().any(|url| is_here(&url)).then(Folder::root)
+}
+
+/// Returns the declaring object of an app, if it was read whole.
+fn declaring<'s>(app: &App, home: &'s Snapshot) -> Option<Observed<'s>> {
+    let observed = app.declaring.as_ref().and_then(|key| home.get(key.as_ref()).present());
+    observed.filter(|observed| observed.projection == Projection::Full)
 }
 
 /// Returns the relation of an app that is delivered from `folder` to the paths that changed: of one that the cluster `home`
-/// declares and that has its objects in `target`. `trees` are the files of the two commits.
+/// declares and that has its objects in `target`. `trees` are the files before and after the change.
 ///
 /// # Errors
 /// [`GitError`] if a file cannot be read.
@@ -79,44 +98,38 @@ pub(super) fn concern(
     changed: &BTreeSet<String>,
     trees: [&Tree; 2],
 ) -> Result<Concern, GitError> {
-    let is_changed = changed.iter().any(|path| folder.inside(path).is_some());
-    let declaring = app.declaring.as_ref().and_then(|key| home.get(key.as_ref()).present());
-    let declaring = declaring.filter(|observed| observed.projection == Projection::Full);
-    let told = match (app.app.delivery, declaring) {
+    let is_changed = changed.iter().any(|path| folder.touches(path));
+    let told = match (app.app.delivery, declaring(app, home)) {
         (Delivery::FluxKustomization, Some(observed)) => flux(&observed.object, app, home, folder, trees),
         (Delivery::ArgoApplication, Some(observed)) => argo(&observed.object, app, target, folder, trees),
-        (delivery, _) => Err(Untold::By(format!("what {delivery} makes of the folder is not known"))),
-    };
-    Ok(match told {
-        Ok(delivered) if is_changed => Concern::Delivered(delivered),
-        Ok(_) => Concern::None,
-        Err(Untold::By(why)) => {
-            if is_changed {
-                Concern::Untold(why)
-            } else {
-                Concern::None
-            }
+        (delivery, _) => {
+            Err(Untold::OfRepository(format!("what {delivery} makes of the repository is not known")))
         }
+    };
+    let (is_reached, why) = match told {
+        Ok(delivered) if is_changed => return Ok(Concern::Delivered(delivered)),
+        Ok(_) => return Ok(Concern::None),
+        Err(Untold::OfFolder(why)) => (is_changed, why),
+        Err(Untold::OfRepository(why)) => (true, why),
         Err(Untold::Kustomize(why)) => {
             let mut is_reached = is_changed;
             for tree in trees {
-                let reached = tree.reached_by_kustomize(folder)?;
-                is_reached |= reached
-                    .iter()
-                    .filter_map(|path| Folder::new(path))
-                    .any(|reached| changed.iter().any(|path| reached.touches(path)));
+                is_reached = is_reached || tree.may_reach(folder, changed)?;
             }
-            if is_reached { Concern::Untold(why) } else { Concern::None }
+            (is_reached, why)
         }
-    })
+    };
+    Ok(if is_reached { Concern::Untold(why) } else { Concern::None })
 }
 
 /// The reason why it cannot be told what an app will have.
 enum Untold {
-    /// A tool, or a field, changes what is in the folder.
-    By(String),
+    /// Something changes or selects what is in the folder.
+    OfFolder(String),
     /// Kustomize makes the objects, also of what is in other folders.
     Kustomize(String),
+    /// A tool makes the objects, of whatever files of the repository.
+    OfRepository(String),
 }
 
 fn flux(
@@ -126,15 +139,23 @@ fn flux(
     folder: &Folder,
     trees: [&Tree; 2],
 ) -> Result<Delivered, Untold> {
+    if set(object, &["spec"], &["components"]).is_some() {
+        return Err(Untold::OfRepository(
+            "spec.components of the Kustomization adds to the folder".to_owned(),
+        ));
+    }
     if let Some(path) = trees.iter().find_map(|tree| tree.kustomization(folder, true)) {
         return Err(Untold::Kustomize(format!("kustomize makes its objects ({path})")));
     }
     if let Some(field) = set(object, &["spec"], &FLUX_CHANGES) {
-        return Err(Untold::By(format!("spec.{field} of the Kustomization changes what is in the folder")));
+        return Err(Untold::OfFolder(format!(
+            "spec.{field} of the Kustomization changes what is in the folder"
+        )));
     }
     if let Some(path) = trees.iter().find_map(|tree| tree.source_ignore(folder)) {
-        return Err(Untold::By(format!("{path} decides which files are delivered")));
+        return Err(Untold::OfFolder(format!("{path} decides which files are delivered")));
     }
+    without_links(folder, trees)?;
     let source = app.source.as_ref().and_then(|source| {
         let (namespace, name) = (source.namespace.as_ref()?, source.name.as_ref()?);
         let key = ObjectKey::new("source.toolkit.fluxcd.io", &*source.kind, &**namespace, &**name);
@@ -142,13 +163,15 @@ fn flux(
     });
     let source = source.filter(|source| source.projection == Projection::Full);
     let Some(source) = source else {
-        return Err(Untold::By("its source could not be read, which may leave out files".to_owned()));
+        return Err(Untold::OfFolder("its source could not be read, which may leave out files".to_owned()));
     };
     if let Some(field) = set(&source.object, &["spec"], &["ignore", "include", "sparseCheckout"]) {
-        return Err(Untold::By(format!("spec.{field} of its source decides which files are delivered")));
+        return Err(Untold::OfFolder(format!(
+            "spec.{field} of its source decides which files are delivered"
+        )));
     }
     Ok(Delivered {
-        extent: Extent::Below(&["yaml", "yml"]),
+        extent: Extent::BelowAsFlux(&["yaml", "yml"]),
         namespace: "default".to_owned(),
         manager: "kustomize-controller",
         marks: ToolMarks {
@@ -158,8 +181,18 @@ fn flux(
             ]),
             tracking: None,
         },
+        // Kustomize leaves out such objects.
+        untold_marker: "config.kubernetes.io/local-config",
         prunes: object.at(&["spec", "prune"]).and_then(Value::as_bool) == Some(true),
+        prunes_all: true,
     })
+}
+
+fn without_links(folder: &Folder, trees: [&Tree; 2]) -> Result<(), Untold> {
+    match trees.iter().find_map(|tree| tree.other(folder)) {
+        Some(path) => Err(Untold::OfRepository(format!("{path} is a symbolic link or a submodule"))),
+        None => Ok(()),
+    }
 }
 
 fn argo(
@@ -170,32 +203,44 @@ fn argo(
     trees: [&Tree; 2],
 ) -> Result<Delivered, Untold> {
     let sources = object.at(&["spec", "sources"]).and_then(Value::items).into_iter().flatten();
-    let only = "it has several sources, or its manifests are hydrated";
     let is_hydrated = object.at(&["spec", "sourceHydrator"]).is_some_and(|it| !it.is_null());
     if sources.count() > 0 || is_hydrated {
-        return Err(Untold::By(only.to_owned()));
+        return Err(Untold::OfRepository("it has several sources, or its manifests are hydrated".to_owned()));
     }
     let source = ["spec", "source"];
     if let Some(path) = trees.iter().find_map(|tree| tree.kustomization(folder, false)) {
         return Err(Untold::Kustomize(format!("kustomize makes its objects ({path})")));
     }
     if let Some(path) = trees.iter().find_map(|tree| tree.chart(folder)) {
-        return Err(Untold::By(format!("Helm makes its objects ({path})")));
+        return Err(Untold::OfRepository(format!("Helm makes its objects ({path})")));
     }
     if let Some(field) = set(object, &source, &ARGO_TOOLS) {
-        return Err(Untold::By(format!("spec.source.{field} of the Application makes its objects")));
+        return Err(Untold::OfRepository(format!(
+            "spec.source.{field} of the Application makes its objects"
+        )));
+    }
+    let kind = object.text(&["status", "sourceType"]);
+    if !matches!(&*kind, "" | "Directory") {
+        return Err(Untold::OfRepository(format!("{} makes its objects", short(&kind))));
     }
     let directory = ["spec", "source", "directory"];
     if let Some(field) = set(object, &directory, &ARGO_SELECTIONS) {
-        return Err(Untold::By(format!(
-            "spec.source.directory.{field} of the Application selects its files"
-        )));
+        let why = format!("spec.source.directory.{field} of the Application selects its files");
+        return Err(Untold::OfFolder(why));
     }
+    let makes = |name: &str| name.ends_with(".jsonnet") || name.starts_with(".argocd-source");
+    if let Some(path) = trees.iter().find_map(|tree| tree.file_named(folder, makes)) {
+        return Err(Untold::OfRepository(format!("{path} makes or changes its objects")));
+    }
+    without_links(folder, trees)?;
     let is_deep =
         object.at(&["spec", "source", "directory", "recurse"]).and_then(Value::as_bool) == Some(true);
     let endings: &[&str] = &["yaml", "yml", "json"];
     let automated = ["spec", "syncPolicy", "automated"];
     let flag = |name| object.at(&automated).and_then(|it| it.get(name)).and_then(Value::as_bool);
+    let options = object.at(&["spec", "syncPolicy", "syncOptions"]).and_then(Value::items);
+    let options = options.into_iter().flatten().filter_map(Value::as_str);
+    let keeps_all = options.into_iter().any(|option| is_kept_by(&option));
     Ok(Delivered {
         extent: if is_deep { Extent::Below(endings) } else { Extent::Folder(endings) },
         namespace: Some(object.text(&["spec", "destination", "namespace"]).into_owned())
@@ -203,24 +248,36 @@ fn argo(
             .unwrap_or_else(|| "default".to_owned()),
         manager: "argocd-controller",
         marks: argo_marks(app, target),
-        prunes: flag("prune") == Some(true) && flag("enabled") != Some(false),
+        untold_marker: "+argocd:skip-file-rendering",
+        prunes: flag("prune") == Some(true) && flag("enabled") != Some(false) && !keeps_all,
+        prunes_all: flag("allowEmpty") == Some(true),
     })
 }
 
-/// Returns the marks that Argo CD puts on the objects of an app: those that live objects have, since its settings choose
+/// Returns the marks that Argo CD puts on the objects of an app: those that its live objects have, since its settings choose
 /// between label and annotation.
 fn argo_marks(app: &App, target: &Snapshot) -> ToolMarks {
     let mut marks = ToolMarks::default();
-    for resource in &app.resources {
+    let names = [app.app.name.clone(), format!("{}_{}", app.app.namespace, app.app.name)];
+    let (mut objects, mut labelled) = (0, 0);
+    for resource in app.resources.iter().filter(|resource| !resource.unconfirmed) {
         let Some(observed) = target.get(ObjectKey::as_ref(&resource.key)).present() else { continue };
         let mark = |part: &str, name: &str| observed.object.text(&["metadata", part, name]).into_owned();
         let (instance, tracking) = (mark("labels", INSTANCE), mark("annotations", TRACKING));
-        if instance == app.app.name {
-            marks.labels.insert(INSTANCE, instance);
-        }
-        if let Some((of_app, _)) = tracking.split_once(':') {
+        objects += 1;
+        labelled += usize::from(names.contains(&instance));
+        if let Some((of_app, _)) = tracking.split_once(':')
+            && names.iter().any(|name| name == of_app)
+        {
             marks.tracking = Some(of_app.to_owned());
         }
+        if labelled == objects {
+            marks.labels.insert(INSTANCE, instance);
+        }
+    }
+    // A label of the manifests themselves is not on all objects.
+    if labelled < objects {
+        marks.labels.clear();
     }
     marks
 }
@@ -255,8 +312,22 @@ pub(super) fn removed<'a>(
 fn is_kept(target: &Snapshot, key: &ObjectKey) -> bool {
     let Some(observed) = target.get(key.as_ref()).present() else { return false };
     let mark = |part: &str, name: &str| observed.object.text(&["metadata", part, name]).into_owned();
-    let flux = "kustomize.toolkit.fluxcd.io/prune";
+    let is_kept_by_flux = |part: &str| {
+        let is = |name: &str, value: &str| {
+            mark(part, &format!("kustomize.toolkit.fluxcd.io/{name}")).eq_ignore_ascii_case(value)
+        };
+        is("prune", "disabled") || is("reconcile", "disabled") || is("ssa", "Ignore")
+    };
     let options = mark("annotations", "argocd.argoproj.io/sync-options");
-    ["annotations", "labels"].into_iter().any(|part| mark(part, flux) == "disabled")
-        || options.split(',').any(|option| matches!(option.trim(), "Prune=false" | "Prune=confirm"))
+    ["annotations", "labels"].into_iter().any(is_kept_by_flux) || options.split(',').any(is_kept_by)
+}
+
+/// Returns true if an option of Argo CD keeps objects from being deleted without a confirmation.
+fn is_kept_by(option: &str) -> bool {
+    matches!(option.trim(), "Prune=false" | "Prune=confirm")
+}
+
+/// Returns the beginning of a text that somebody wrote into a cluster.
+fn short(text: &str) -> String {
+    text.chars().take(64).collect()
 }

@@ -1,5 +1,6 @@
 //! The folders of a commit from which apps are delivered.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
@@ -16,12 +17,44 @@ const CHART: &str = "Chart.yaml";
 /// The file that names what Flux leaves out of a source.
 const SOURCE_IGNORE: &str = ".sourceignore";
 
+/// The names of the files, and of folders, that Flux leaves out of every source.
+const LEFT_OUT_BY_FLUX: [&str; 16] = [
+    ".git",
+    ".github",
+    ".circleci",
+    ".gitignore",
+    ".gitmodules",
+    ".gitattributes",
+    ".travis.yml",
+    ".gitlab-ci.yml",
+    "appveyor.yml",
+    ".drone.yml",
+    "cloudbuild.yaml",
+    "codeship-services.yml",
+    "codeship-steps.yml",
+    ".goreleaser.yml",
+    ".sops.yaml",
+    ".flux.yaml",
+];
+
+/// Returns true if Flux leaves a file out of every source.
+fn is_left_out_by_flux(path: &str) -> bool {
+    path.split('/').any(|part| LEFT_OUT_BY_FLUX.contains(&part))
+}
+
 /// Maximum number of folders that a kustomization may reach.
 const MAX_REACHED: usize = 1_000;
+
+/// Maximum number of texts of kustomizations that are looked at for one app.
+const MAX_TEXTS: usize = 200_000;
 
 /// The files of a commit.
 pub(super) struct Tree {
     files: BTreeMap<String, TreeFile>,
+    /// The paths of symbolic links and submodules.
+    others: BTreeSet<String>,
+    /// The texts of each kustomization, by its path; `None` for one that cannot be read.
+    kustomizations: OnceCell<BTreeMap<String, Option<Vec<String>>>>,
 }
 
 /// The choice of files that a tool reads in a folder.
@@ -31,25 +64,29 @@ pub(super) enum Extent {
     Folder(&'static [&'static str]),
     /// Those with one of these endings in the folder and in all folders below it.
     Below(&'static [&'static str]),
+    /// The same, without what Flux leaves out of every source.
+    BelowAsFlux(&'static [&'static str]),
 }
 
 impl Tree {
     /// Reads the names of the files of a commit.
     pub(super) fn read(commit: &str) -> Result<Tree, GitError> {
-        let files = git::files(commit)?.into_iter().map(|file| (file.path.clone(), file));
-        Ok(Tree { files: files.collect() })
+        let (files, others) = git::files(commit)?;
+        let files = files.into_iter().map(|file| (file.path.clone(), file)).collect();
+        Ok(Tree { files, others: others.into_iter().collect(), kustomizations: OnceCell::new() })
     }
 
     /// Returns the files that a tool reads in a folder.
     pub(super) fn read_by_tool(&self, folder: &Folder, extent: Extent) -> Vec<&TreeFile> {
         let (is_deep, endings) = match extent {
             Extent::Folder(endings) => (false, endings),
-            Extent::Below(endings) => (true, endings),
+            Extent::Below(endings) | Extent::BelowAsFlux(endings) => (true, endings),
         };
+        let is_left_out = |path: &str| matches!(extent, Extent::BelowAsFlux(_)) && is_left_out_by_flux(path);
         let is_read = |file: &&TreeFile| {
             let Some(inside) = folder.inside(&file.path) else { return false };
             let ending = inside.rsplit_once('.').map_or("", |(_, ending)| ending);
-            (is_deep || !inside.contains('/')) && endings.contains(&ending)
+            (is_deep || !inside.contains('/')) && endings.contains(&ending) && !is_left_out(&file.path)
         };
         self.files.values().filter(is_read).collect()
     }
@@ -81,46 +118,88 @@ impl Tree {
         above.or_else(|| self.named(folder, &[SOURCE_IGNORE], true))
     }
 
-    /// Returns the paths that the kustomizations in `folder` and below it may use, and those that these use: each text in a
-    /// kustomization that is the path of a file or folder. That is rather too much than too little.
+    /// Returns the path of a symbolic link or submodule in `folder`, or below it.
+    pub(super) fn other(&self, folder: &Folder) -> Option<&str> {
+        let is_inside = |path: &&String| folder.inside(path).is_some() || folder.path == **path;
+        self.others.iter().find(is_inside).map(|path| &**path)
+    }
+
+    /// Returns the path of the first file in `folder`, or below it, whose name `is_named` accepts.
+    pub(super) fn file_named(&self, folder: &Folder, is_named: impl Fn(&str) -> bool) -> Option<&str> {
+        let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+        let mut inside = self.files.keys().filter(|path| folder.inside(path).is_some());
+        inside.find(|path| is_named(&name(path))).map(|path| &**path)
+    }
+
+    /// Returns true if there is any file in `folder`, or below it.
+    pub(super) fn has_files(&self, folder: &Folder) -> bool {
+        self.files.keys().any(|path| folder.inside(path).is_some())
+    }
+
+    /// Returns true if the kustomizations in `folder` and below it, or those that these use, may use one of the paths
+    /// `changed`: each text in a kustomization that is the path of a file or folder counts. Where that cannot be told, they
+    /// may.
     ///
     /// # Errors
-    /// [`GitError`] if a kustomization cannot be read.
-    pub(super) fn reached_by_kustomize(&self, folder: &Folder) -> Result<BTreeSet<String>, GitError> {
-        let (mut reached, mut waiting) = (BTreeSet::new(), vec![folder.clone()]);
+    /// [`GitError`] if kustomizations cannot be read.
+    pub(super) fn may_reach(&self, folder: &Folder, changed: &BTreeSet<String>) -> Result<bool, GitError> {
+        let kustomizations = match self.kustomizations.get() {
+            Some(read) => read,
+            None => {
+                let read = self.read_kustomizations()?;
+                self.kustomizations.get_or_init(|| read)
+            }
+        };
+        let (mut reached, mut waiting, mut looked_at) = (BTreeSet::new(), vec![folder.clone()], 0);
         while let Some(folder) = waiting.pop() {
-            if reached.len() > MAX_REACHED || !reached.insert(folder.path.clone()) {
+            if !reached.insert(folder.path.clone()) {
                 continue;
             }
-            let is_kustomization =
-                |path: &&String| KUSTOMIZATIONS.contains(&path.rsplit('/').next().unwrap_or_default());
-            let inside = self.files.keys().filter(|path| folder.inside(path).is_some());
-            let files: Vec<&TreeFile> =
-                inside.filter(is_kustomization).filter_map(|path| self.files.get(path)).collect();
-            for (file, content) in files.iter().zip(git::contents(&files)?) {
-                let home = Folder::of_file(&file.path);
-                for text in texts(&content) {
-                    let names = [Some(&*text), text.split_once('=').map(|(_, path)| path)];
+            if reached.len() > MAX_REACHED || changed.iter().any(|path| folder.touches(path)) {
+                return Ok(true);
+            }
+            for (path, texts) in kustomizations.iter().filter(|(path, _)| folder.inside(path).is_some()) {
+                let Some(texts) = texts else { return Ok(true) };
+                looked_at += texts.len() + 1;
+                if looked_at > MAX_TEXTS {
+                    return Ok(true);
+                }
+                let home = Folder::of_file(path);
+                for text in texts {
+                    // A base at another place may be this repository.
+                    if text.contains("://") || text.contains("?ref=") {
+                        return Ok(true);
+                    }
+                    let names = [Some(&**text), text.split_once('=').map(|(_, path)| path)];
                     let named = names.into_iter().flatten().filter_map(|name| home.join(name));
-                    waiting.extend(named.filter(|it| self.has(it) && !reached.contains(&it.path)));
+                    waiting.extend(named.filter(|it| !reached.contains(&it.path) && self.has(it)));
                 }
             }
         }
-        Ok(reached)
+        Ok(false)
+    }
+
+    fn read_kustomizations(&self) -> Result<BTreeMap<String, Option<Vec<String>>>, GitError> {
+        let is_kustomization =
+            |path: &str| KUSTOMIZATIONS.contains(&path.rsplit('/').next().unwrap_or_default());
+        let files: Vec<&TreeFile> = self.files.values().filter(|file| is_kustomization(&file.path)).collect();
+        let contents = git::contents(&files)?;
+        Ok(files.iter().zip(contents).map(|(file, content)| (file.path.clone(), texts(&content))).collect())
     }
 
     /// Returns true if there is such a file or folder.
     fn has(&self, folder: &Folder) -> bool {
-        let is_it = |path: &str| folder.inside(path).is_some() || *path == folder.path;
-        let mut similar = self.files.range(folder.path.clone()..).map(|(path, _)| path);
-        similar.by_ref().take_while(|path| path.starts_with(&*folder.path)).any(|path| is_it(path))
+        let below = format!("{}/", folder.path);
+        let mut first = self.files.range(below.clone()..).take(1);
+        folder.path.is_empty()
+            || self.files.contains_key(&folder.path)
+            || first.any(|(path, _)| path.starts_with(&below))
     }
 }
 
-/// Returns all texts of a YAML document.
-fn texts(content: &[u8]) -> Vec<String> {
-    let Ok(text) = std::str::from_utf8(content) else { return Vec::new() };
-    let Ok(document) = yaml::read_with_few_aliases::<Value>(text) else { return Vec::new() };
+/// Returns all texts of a YAML document; `None` for what is none.
+fn texts(content: &[u8]) -> Option<Vec<String>> {
+    let document = yaml::read_with_few_aliases::<Value>(std::str::from_utf8(content).ok()?).ok()?;
     let (mut found, mut waiting) = (Vec::new(), vec![document]);
     while let Some(value) = waiting.pop() {
         match value {
@@ -130,7 +209,7 @@ fn texts(content: &[u8]) -> Vec<String> {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
-    found
+    Some(found)
 }
 
 /// A folder of the repository.
@@ -193,7 +272,7 @@ impl Folder {
         if self.path.is_empty() { "." } else { &self.path }
     }
 
-    /// Returns true if `path`, of a file or folder that others use, is this one, above it or below it.
+    /// Returns true if a path is this one, or below it.
     pub(super) fn touches(&self, changed: &str) -> bool {
         self.inside(changed).is_some() || self.path == changed
     }

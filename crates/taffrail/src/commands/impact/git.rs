@@ -46,19 +46,22 @@ impl GitError {
     pub(super) fn hint(&self) -> Option<&'static str> {
         match self {
             GitError::NotRun(_) => Some("install git, and run the command in a clone of the repository"),
-            GitError::NoRange(_) => Some(
-                "name two commits, such as main..HEAD, or main...HEAD for what was added since the branch left main",
-            ),
+            GitError::NoRange(_) => {
+                Some("name two commits, such as main..HEAD, or main...HEAD for a merge of HEAD into main")
+            }
             GitError::TooLarge { .. } => Some("name a folder with --path"),
             GitError::Failed { .. } => None,
         }
     }
 }
 
-/// Two commits, by their identities.
+/// The two states of the repository that are compared, by the identities of commits or trees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Commits {
     pub(super) base: String,
+    /// The state after the change.
+    pub(super) after: String,
+    /// The commit that brings the change.
     pub(super) head: String,
 }
 
@@ -73,20 +76,23 @@ pub(super) struct TreeFile {
     size: u64,
 }
 
-/// Returns the two commits of a range: `BASE..HEAD`, or `BASE...HEAD` for the newest common ancestor of both and `HEAD`. A
-/// side that is left out is the commit that is checked out.
+/// Returns the states of a range: `BASE..HEAD`, or `BASE...HEAD` for `BASE` before and after a merge of `HEAD`. A side that
+/// is left out is the commit that is checked out.
 pub(super) fn range(text: &str) -> Result<Commits, GitError> {
-    let (base, head, from_ancestor) = match (text.split_once("..."), text.split_once("..")) {
+    let (base, head, is_merge) = match (text.split_once("..."), text.split_once("..")) {
         (Some((base, head)), _) => (base, head, true),
         (None, Some((base, head))) => (base, head, false),
         (None, None) => return Err(GitError::NoRange(text.to_owned())),
     };
     let (base, head) = (commit(base)?, commit(head)?);
-    let base = match from_ancestor {
-        true => line(&ask("find the common ancestor of the commits", &["merge-base", &base, &head])?),
-        false => base,
+    let after = match is_merge {
+        // The tree goes into the store of objects, where nothing refers to it.
+        true => {
+            line(&ask("merge the commits without a conflict", &["merge-tree", "--write-tree", &base, &head])?)
+        }
+        false => head.clone(),
     };
-    Ok(Commits { base, head })
+    Ok(Commits { base, after, head })
 }
 
 fn commit(name: &str) -> Result<String, GitError> {
@@ -111,32 +117,34 @@ pub(super) fn remotes() -> Result<Vec<String>, GitError> {
 /// Returns the paths from the root of the repository that differ between the commits, below `paths`, which are meant from
 /// the working folder; below the root if there are none.
 pub(super) fn changed(commits: &Commits, paths: &[String]) -> Result<BTreeSet<String>, GitError> {
-    let mut arguments = vec![
-        "diff",
-        "--name-only",
-        "--no-renames",
-        "--no-ext-diff",
-        "--no-textconv",
-        "--ignore-submodules",
-        "-z",
-    ];
-    arguments.extend([&*commits.base, &*commits.head, "--"]);
+    let mut arguments =
+        vec!["diff", "--name-only", "--no-renames", "--no-relative", "--no-ext-diff", "--no-textconv", "-z"];
+    arguments.extend([&*commits.base, &*commits.after, "--"]);
     arguments.extend(paths.iter().map(|path| &**path));
     Ok(ended_by_zero(&ask("compare the commits", &arguments)?).map(text).collect())
 }
 
-/// Returns the files of a commit, without symbolic links and submodules.
-pub(super) fn files(commit: &str) -> Result<Vec<TreeFile>, GitError> {
+/// Returns the files of a commit, and the paths of its symbolic links and submodules.
+pub(super) fn files(commit: &str) -> Result<(Vec<TreeFile>, Vec<String>), GitError> {
     let listed = ask("list the files of the commit", &["ls-tree", "-r", "-l", "-z", "--full-tree", commit])?;
     let file = |entry: &[u8]| {
         let at = entry.iter().position(|byte| *byte == b'\t')?;
         let (facts, path) = (text(entry.get(..at)?), text(entry.get(at + 1..)?));
         let mut facts = facts.split_ascii_whitespace();
         let (mode, _, blob, size) = (facts.next()?, facts.next()?, facts.next()?, facts.next()?);
-        let is_file = matches!(mode, "100644" | "100755");
-        is_file.then_some(TreeFile { path, blob: blob.to_owned(), size: size.parse().ok()? })
+        Some(match mode {
+            "100644" | "100755" => Ok(TreeFile { path, blob: blob.to_owned(), size: size.parse().ok()? }),
+            _ => Err(path),
+        })
     };
-    Ok(ended_by_zero(&listed).filter_map(file).collect())
+    let (mut files, mut others) = (Vec::new(), Vec::new());
+    for entry in ended_by_zero(&listed).filter_map(file) {
+        match entry {
+            Ok(file) => files.push(file),
+            Err(path) => others.push(path),
+        }
+    }
+    Ok((files, others))
 }
 
 /// Returns the contents of files, in their order.

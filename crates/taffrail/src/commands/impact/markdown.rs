@@ -9,6 +9,7 @@ use taffrail_api::{DiffFieldRow, ImpactEffect, ImpactList, ImpactRow};
 
 use super::git::Commits;
 use super::print;
+use crate::command_error::CommandError;
 use crate::output::answer::Console;
 use crate::output::printable;
 use crate::say;
@@ -19,47 +20,76 @@ const MAX_FIELDS: usize = 10;
 /// Maximum number of characters of a value.
 const MAX_VALUE: usize = 80;
 
-/// Maximum number of objects in the comment: hosts of repositories take no longer ones.
-const MAX_OBJECTS: usize = 200;
+/// Maximum length of the comment in bytes: GitHub takes 65,536.
+const MAX_LENGTH: usize = 60_000;
+
+/// Maximum length of a row in bytes; a longer one is left out.
+const MAX_ROW: usize = 4_000;
 
 /// Number of characters by which a commit is called.
 const SHORT: usize = 10;
 
 /// Prints the comment.
-pub(super) fn comment(commits: &Commits, list: &ImpactList, console: &Console) -> io::Result<()> {
+pub(super) fn comment(
+    commits: &Commits,
+    list: &ImpactList,
+    warnings: &[CommandError],
+    console: &Console,
+) -> io::Result<()> {
     let mut out = console.people();
     let short = |commit: &str| code(&commit.chars().take(SHORT).collect::<String>());
-    let mut text = format!("### What changes from {} to {}\n\n", short(&commits.base), short(&commits.head));
-    text.push_str(&format!("{}\n", print::counted(&list.items)));
+    let mut text = Comment::default();
+    text.add(&format!("### What changes from {} to {}\n\n", short(&commits.base), short(&commits.head)));
+    text.add(&format!("{}\n", print::counted(&list.items)));
+    // What is not known comes first: a comment that is too long is cut at its end.
+    if !list.errors.is_empty() || !warnings.is_empty() {
+        text.add("\n#### Not told\n\n");
+    }
+    for error in &list.errors {
+        let [cluster, scope, message] = [&error.cluster, &error.scope, &error.message].map(|it| code(it));
+        text.add(&format!("- {cluster} {scope}: {message}\n"));
+    }
+    for warning in warnings {
+        text.add(&format!("- {}\n", code(warning.message())));
+    }
     let told: Vec<&ImpactRow> =
         list.items.iter().filter(|row| row.effect != ImpactEffect::Unchanged).collect();
-    let shown = told.get(..MAX_OBJECTS).unwrap_or(&told);
-    for group in shown.chunk_by(|one, other| print::heading(one) == print::heading(other)) {
+    for group in told.chunk_by(|one, other| print::heading(one) == print::heading(other)) {
         if let Some(row) = group.first() {
-            text.push_str(&format!(
-                "\n#### {}\n\n| | object | |\n|---|---|---|\n",
-                code(&print::heading(row))
-            ));
+            let heading = code(&print::heading(row));
+            text.add(&format!("\n#### {heading}\n\n| | object | |\n|---|---|---|\n"));
         }
         for row in group {
             let name = format!("{} {}", row.object.kind, row.object.path());
-            text.push_str(&format!("| {} | {} | {} |\n", sign(row.effect), cell(&name), told_of(row)));
+            text.add(&format!("| {} | {} | {} |\n", sign(row.effect), cell(&name), told_of(row)));
         }
     }
-    if told.len() > shown.len() {
-        text.push_str(&format!("\nand {} further objects\n", told.len() - shown.len()));
-    }
-    if !list.errors.is_empty() {
-        text.push_str("\n#### Not told\n\n");
-        for error in list.errors.iter().take(MAX_OBJECTS) {
-            let [cluster, scope, message] = [&error.cluster, &error.scope, &error.message].map(|it| code(it));
-            text.push_str(&format!("- {cluster} {scope}: {message}\n"));
-        }
-    }
-    for line in text.lines() {
+    for line in text.text.lines() {
         say!(out, "{}", printable(line))?;
     }
+    if text.left_out > 0 {
+        say!(out)?;
+        say!(out, "and {} further lines", text.left_out)?;
+    }
     out.flush()
+}
+
+/// The text of a comment, within its bound.
+#[derive(Default)]
+struct Comment {
+    text: String,
+    /// The number of lines that found no room.
+    left_out: usize,
+}
+
+impl Comment {
+    fn add(&mut self, lines: &str) {
+        if lines.len() > MAX_ROW || self.text.len() + lines.len() > MAX_LENGTH {
+            self.left_out += 1;
+        } else {
+            self.text.push_str(lines);
+        }
+    }
 }
 
 fn sign(effect: ImpactEffect) -> &'static str {

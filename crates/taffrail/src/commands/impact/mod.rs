@@ -62,9 +62,9 @@ pub(crate) fn run(arguments: &ImpactArguments, console: &Console) -> Result<Exit
     written(match arguments.output {
         ImpactOutput::Json => get::document(ListOutput::Json, &list, console),
         ImpactOutput::Text => print::text(&list.items, console),
-        ImpactOutput::Markdown => markdown::comment(&change.commits, &list, console),
+        ImpactOutput::Markdown => markdown::comment(&change.commits, &list, &warnings, console),
     })?;
-    for warning in warnings {
+    for warning in &warnings {
         warning.print(console);
     }
     for ErrorRow { cluster, scope, message, .. } in &list.errors {
@@ -101,15 +101,25 @@ struct Change {
     after: Tree,
     /// The places of the repository, by its remotes.
     places: BTreeSet<String>,
+    /// The branch into which the change goes; `None` if it is not known.
+    branch: Option<String>,
 }
 
 impl Change {
     fn read(arguments: &ImpactArguments) -> Result<Change, GitError> {
         let commits = git::range(&arguments.range)?;
         let paths = git::changed(&commits, &arguments.path)?;
-        let (before, after) = (Tree::read(&commits.base)?, Tree::read(&commits.head)?);
+        let (before, after) = (Tree::read(&commits.base)?, Tree::read(&commits.after)?);
         let places = git::remotes()?.iter().filter_map(|url| git::place(url)).collect();
-        Ok(Change { commits, paths, before, after, places })
+        Ok(Change { commits, paths, before, after, places, branch: arguments.branch.clone() })
+    }
+
+    /// Returns the branch, tag or commit that an app follows, if the change does not go into it.
+    fn other_reference<'a>(&self, app: &'a App) -> Option<&'a str> {
+        let branch = self.branch.as_ref()?;
+        let followed = app.source.as_ref()?.reference.as_deref()?;
+        let name = followed.strip_prefix("refs/heads/").unwrap_or(followed);
+        (!matches!(name, "" | "HEAD") && name != branch).then_some(followed)
     }
 }
 
@@ -152,42 +162,83 @@ impl<'a> Plan<'a> {
         let mut plan = Plan::default();
         let mut is_any_delivered = false;
         for app in &apps.apps {
-            let Some(folder) = delivered::folder_of(app, &change.places) else { continue };
-            is_any_delivered = true;
             let snapshot = |name: &str| fleet.snapshots.iter().find(|snapshot| snapshot.name() == name);
             let Some(clusters) = snapshot(&app.app.home).zip(snapshot(&app.app.target)) else { continue };
+            let Some(folder) = delivered::folder_of(app, clusters.0, &change.places) else { continue };
+            is_any_delivered = true;
             let trees = [&change.before, &change.after];
-            let untold = match delivered::concern(app, &folder, clusters, &change.paths, trees)? {
-                Concern::None => continue,
-                Concern::Untold(why) => why,
-                Concern::Delivered(_) if !app.in_reach => {
-                    "its objects are in a cluster that was not asked".to_owned()
-                }
-                Concern::Delivered(delivered) => {
-                    let files = change.after.read_by_tool(&folder, delivered.extent);
-                    if !files.is_empty() {
-                        let question = asking.about_app(read(&files)?, &delivered);
-                        let asked = AskedApp { app, folder, delivered };
-                        plan.ask(&app.app.target, Asked { question, app: Some(asked) });
-                        continue;
-                    }
-                    format!(
-                        "no manifests are left in {}: its tool reports an error, and deletes nothing",
-                        folder.shown()
-                    )
-                }
-            };
-            plan.errors.push(ErrorRow {
-                cluster: app.app.target.clone(),
-                scope: AppOfHome::from(&app.app).to_string(),
-                reason: "Untold".to_owned(),
-                message: untold,
-            });
+            let concern = delivered::concern(app, &folder, clusters, &change.paths, trees)?;
+            if matches!(concern, Concern::None) {
+                continue;
+            }
+            let name = format!("{}: {}", app.app.target, AppOfHome::from(&app.app));
+            if let Some(other) = change.other_reference(app) {
+                plan.warn(format!("{name} follows {other}, so the change does not reach it yet"));
+                continue;
+            }
+            if app.suspended {
+                plan.warn(format!("{name} is suspended: nothing becomes of its objects until it is resumed"));
+            }
+            match plan.prepare(change, &asking, app, folder, concern)? {
+                Ok(asked) => plan.ask(&app.app.target, asked),
+                Err(message) => plan.errors.push(ErrorRow {
+                    cluster: app.app.target.clone(),
+                    scope: AppOfHome::from(&app.app).to_string(),
+                    reason: "Untold".to_owned(),
+                    message,
+                }),
+            }
         }
         if !is_any_delivered {
+            let places: Vec<&str> = change.places.iter().map(|place| &**place).collect();
+            let places =
+                if places.is_empty() { "a repository without remotes".to_owned() } else { places.join(", ") };
+            plan.warn(format!(
+                "no app is delivered from {places}: the changed manifests are compared with each cluster"
+            ));
             plan.ask_each(change, fleet, &asking)?;
         }
         Ok(plan)
+    }
+
+    /// Prepares the question about an app; `Err` with the reason if there is none.
+    fn prepare(
+        &self,
+        change: &Change,
+        asking: &Asking,
+        app: &'a App,
+        folder: Folder,
+        concern: Concern,
+    ) -> Result<Result<Asked<'a>, String>, GitError> {
+        let delivered = match concern {
+            Concern::Delivered(delivered) if app.in_reach => delivered,
+            Concern::Untold(why) => return Ok(Err(why)),
+            Concern::Delivered(_) | Concern::None => {
+                return Ok(Err("its objects are in a cluster that was not asked".to_owned()));
+            }
+        };
+        let files = change.after.read_by_tool(&folder, delivered.extent);
+        if files.is_empty() && !(delivered.prunes_all && change.after.has_files(&folder)) {
+            let message = format!(
+                "no manifests are left in {}: its tool reports an error, and deletes nothing",
+                folder.shown()
+            );
+            return Ok(Err(message));
+        }
+        let files = match read(&files) {
+            Ok(files) => files,
+            Err(error @ GitError::TooLarge { .. }) => return Ok(Err(error.to_string())),
+            Err(error) => return Err(error),
+        };
+        if let Some(file) = files.iter().find(|file| has(&file.content, delivered.untold_marker.as_bytes())) {
+            return Ok(Err(format!("{} has '{}'", file.path, delivered.untold_marker)));
+        }
+        let question = asking.about_app(files, &delivered);
+        Ok(Ok(Asked { question, app: Some(AskedApp { app, folder, delivered }) }))
+    }
+
+    fn warn(&mut self, message: String) {
+        self.warnings.push(CommandError::unreadable(message).harmless());
     }
 
     fn ask(&mut self, cluster: &str, asked: Asked<'a>) {
@@ -202,15 +253,14 @@ impl<'a> Plan<'a> {
             let files: Vec<&TreeFile> =
                 files.into_iter().filter(|file| change.paths.contains(&file.path)).collect();
             let (manifests, more): (Vec<ReadFile>, Vec<ReadFile>) =
-                read(&files)?.into_iter().partition(|file| is_manifest(&file.content));
+                read(&files)?.into_iter().partition(is_manifest);
             others.extend(more.into_iter().map(|file| file.path));
             Ok(manifests)
         };
         let (after, before) = (manifests(&change.after)?, manifests(&change.before)?);
         if !others.is_empty() {
             let names: Vec<&str> = others.iter().map(|path| &**path).collect();
-            let message = format!("no manifests, so not compared: {}", names.join(", "));
-            self.warnings.push(CommandError::unreadable(message).harmless());
+            self.warn(format!("no manifests, so not compared: {}", names.join(", ")));
         }
         if after.is_empty() && before.is_empty() {
             return Ok(());
@@ -223,10 +273,16 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Returns true if a text may be a manifest: values of Helm and pipelines of CI are YAML, too.
-fn is_manifest(content: &[u8]) -> bool {
-    let name = b"apiVersion";
-    content.windows(name.len()).any(|window| window == name)
+/// Returns true if a file may be a manifest: values of Helm, its templates and pipelines of CI are YAML, too.
+fn is_manifest(file: &ReadFile) -> bool {
+    let name = file.path.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
+    let is_of_tool =
+        name.starts_with("kustomization") || name.starts_with("chart.") || has(&file.content, b"{{");
+    !is_of_tool && has(&file.content, b"apiVersion") && has(&file.content, b"kind")
+}
+
+fn has(content: &[u8], text: &[u8]) -> bool {
+    content.windows(text.len()).any(|window| window == text)
 }
 
 fn read(files: &[&TreeFile]) -> Result<Vec<ReadFile>, GitError> {
@@ -248,6 +304,7 @@ impl Asking {
         Arc::new(Question {
             files,
             before: Vec::new(),
+            may_be_empty: true,
             namespace: Some(delivered.namespace.clone()),
             manager: delivered.manager.to_owned(),
             marks: delivered.marks.clone(),
@@ -262,6 +319,7 @@ impl Asking {
         Arc::new(Question {
             files,
             before,
+            may_be_empty: true,
             namespace: self.namespace.clone(),
             manager: FIELD_MANAGER.to_owned(),
             marks: ToolMarks::default(),
@@ -338,16 +396,39 @@ impl Answer {
         self.warnings.extend(warnings);
         // What is gone is known only where all manifests were read.
         let gone = match &asked.app {
-            Some(it) if !declared.is_empty() => delivered::removed(it.app, target, &it.delivered, &declared),
+            Some(it) if !declared.is_empty() || asked.question.files.is_empty() => {
+                delivered::removed(it.app, target, &it.delivered, &declared)
+            }
             _ => Vec::new(),
         };
         let effect = |is_deleted| if is_deleted { ImpactEffect::Delete } else { ImpactEffect::Leave };
+        for (key, _) in gone.iter().filter(|(key, is_deleted)| *is_deleted && has_more(key)) {
+            let what = format!(
+                "{cluster}: what {} {} contains or delivers is deleted with it, and not listed",
+                key.kind,
+                key.path()
+            );
+            self.warnings.push(CommandError::unreadable(what).harmless());
+        }
         self.rows.extend(rows.into_iter().map(|diff| row(diff.object.clone(), effect_of(&diff), Some(diff))));
         self.rows
             .extend(gone.into_iter().map(|(key, is_deleted)| row(key.clone(), effect(is_deleted), None)));
         self.rows.extend(left.into_iter().map(|key| row(key, ImpactEffect::Leave, None)));
         self.errors.extend(errors);
     }
+}
+
+/// Returns true if other objects are deleted with one of this kind.
+fn has_more(key: &ObjectKey) -> bool {
+    let kinds = [
+        "Namespace",
+        "CustomResourceDefinition",
+        "Kustomization",
+        "HelmRelease",
+        "Application",
+        "ApplicationSet",
+    ];
+    kinds.contains(&&*key.kind)
 }
 
 /// Returns what becomes of an object by its comparison.
