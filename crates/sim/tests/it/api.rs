@@ -419,9 +419,19 @@ impl Watch {
         }
     }
 
-    /// Returns the object of the next event; fails unless the event has the type `kind`, and the object this name.
+    /// Returns the object of the next event; fails unless the event has the type `kind`, and the object this name. A server
+    /// may send a bookmark at any time; only the one that ends the initial events has a place.
     pub(crate) async fn expect(&mut self, kind: &str, name: &str) -> Result<Value> {
-        let event = self.next().await?.context("the watch ended")?;
+        let is_plain_bookmark = |event: &Value| {
+            event["type"] == "BOOKMARK"
+                && event["object"]["metadata"]["annotations"][INITIAL_EVENTS_END].is_null()
+        };
+        let event = loop {
+            let event = self.next().await?.context("the watch ended")?;
+            if !is_plain_bookmark(&event) {
+                break event;
+            }
+        };
         ensure!(
             event["type"] == kind && event["object"]["metadata"]["name"] == name,
             "want {kind} {name}, got {event}"
@@ -438,6 +448,9 @@ impl Watch {
         Ok(events)
     }
 }
+
+/// The annotation of the bookmark that ends the initial events of a watch.
+const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 /// Returns a ConfigMap with the data `a: "1"`.
 pub(crate) fn map(name: &str) -> Value {

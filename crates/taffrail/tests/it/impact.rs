@@ -407,6 +407,9 @@ fn impact_says_what_is_wrong_with_its_range() {
         assert_eq!((answer.code, answer.stdout.as_str()), (2, ""), "{range}");
         assert!(answer.stderr.contains(message), "{range}: {}", answer.stderr);
     }
+    let mistyped = impact(&served, &repository, &["main..change", "--path", "tilll"]);
+    assert_eq!((mistyped.code, mistyped.stdout.as_str()), (2, ""));
+    assert!(mistyped.stderr.contains("neither commit has 'tilll'"), "{}", mistyped.stderr);
     let nothing = impact(&served, &repository, &["main..main"]);
     assert_eq!((nothing.code, nothing.stdout.as_str()), (0, ""), "{}", nothing.stderr);
 }

@@ -31,6 +31,9 @@ pub(super) enum GitError {
     /// The text is no range of commits.
     #[error("'{0}' is no range of commits")]
     NoRange(String),
+    /// No commit has the path.
+    #[error("neither commit has '{0}'")]
+    NoPath(String),
     /// The answer is too long.
     #[error("git cannot {what}: the answer has more than {limit} bytes")]
     TooLarge {
@@ -50,6 +53,7 @@ impl GitError {
                 Some("name two commits, such as main..HEAD, or main...HEAD for a merge of HEAD into main")
             }
             GitError::TooLarge { .. } => Some("name a folder with --path"),
+            GitError::NoPath(_) => Some("--path is meant from the working folder"),
             GitError::Failed { .. } => None,
         }
     }
@@ -122,6 +126,22 @@ pub(super) fn changed(commits: &Commits, paths: &[String]) -> Result<BTreeSet<St
     arguments.extend([&*commits.base, &*commits.after, "--"]);
     arguments.extend(paths.iter().map(|path| &**path));
     Ok(ended_by_zero(&ask("compare the commits", &arguments)?).map(text).collect())
+}
+
+/// Checks that one of the commits has each of `paths`, which are meant from the working folder.
+///
+/// # Errors
+/// [`GitError::NoPath`] for one that neither has.
+pub(super) fn check(commits: &Commits, paths: &[String]) -> Result<(), GitError> {
+    for path in paths {
+        let has = |commit: &str| -> Result<bool, GitError> {
+            Ok(!ask("find the path", &["ls-tree", "--name-only", "-z", commit, "--", path])?.is_empty())
+        };
+        if !has(&commits.base)? && !has(&commits.after)? {
+            return Err(GitError::NoPath(path.clone()));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the files of a commit, and the paths of its symbolic links and submodules.

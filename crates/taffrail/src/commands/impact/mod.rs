@@ -79,7 +79,7 @@ impl From<GitError> for CommandError {
     fn from(error: GitError) -> CommandError {
         let hint = error.hint().map(str::to_owned);
         let converted = match error {
-            GitError::NotRun(_) | GitError::NoRange(_) | GitError::Failed { .. } => {
+            GitError::NotRun(_) | GitError::NoRange(_) | GitError::NoPath(_) | GitError::Failed { .. } => {
                 CommandError::usage(&error)
             }
             GitError::TooLarge { .. } => CommandError::unreadable(&error),
@@ -108,6 +108,7 @@ struct Change {
 impl Change {
     fn read(arguments: &ImpactArguments) -> Result<Change, GitError> {
         let commits = git::range(&arguments.range)?;
+        git::check(&commits, &arguments.path)?;
         let paths = git::changed(&commits, &arguments.path)?;
         let (before, after) = (Tree::read(&commits.base)?, Tree::read(&commits.after)?);
         let places = git::remotes()?.iter().filter_map(|url| git::place(url)).collect();
