@@ -55,16 +55,11 @@ pub(crate) fn run(arguments: &DiffArguments, console: &Console) -> Result<Exit, 
     };
     let (mut items, mut errors, mut told) = (Vec::new(), Vec::new(), Vec::new());
     let is_one = asked.len() == 1;
-    for ClusterDiff { cluster, rows, errors: failed, warnings, not_compared, .. } in asked {
+    for answer in asked {
+        let left_alone = answer.left_alone().map(|what| CommandError::unreadable(what).harmless());
+        let ClusterDiff { cluster, rows, errors: failed, warnings, .. } = answer;
         let place = if is_one { String::new() } else { format!("{cluster}: ") };
-        told.extend(warnings.into_iter().map(|warning| (place.clone(), warning)));
-        if not_compared > 0 {
-            let what = match not_compared {
-                1 => "1 hook or object that is never applied is not compared".to_owned(),
-                _ => format!("{not_compared} hooks or objects that are never applied are not compared"),
-            };
-            told.push((place, CommandError::unreadable(what).harmless()));
-        }
+        told.extend(warnings.into_iter().chain(left_alone).map(|warning| (place.clone(), warning)));
         items.extend(rows);
         errors.extend(failed);
     }

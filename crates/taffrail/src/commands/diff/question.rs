@@ -35,7 +35,7 @@ pub(in crate::commands) struct Question {
     pub(in crate::commands) schemas: Arc<OpenApiCache>,
 }
 
-/// What a delivery tool adds to the metadata of each object that it applies.
+/// The labels and the annotation that a delivery tool adds to each object that it applies.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::commands) struct ToolMarks {
     /// Labels, by name.
@@ -98,6 +98,15 @@ impl ClusterDiff {
     /// Adds an error about the cluster as a whole, or about a part of it.
     pub(in crate::commands) fn fail(&mut self, scope: String, reason: String, message: String) {
         self.errors.push(ErrorRow { cluster: self.cluster.clone(), scope, reason, message });
+    }
+
+    /// Returns the warning that some objects are not compared, if there are any.
+    pub(in crate::commands) fn left_alone(&self) -> Option<String> {
+        match self.not_compared {
+            0 => None,
+            1 => Some("1 hook or object that is never applied is not compared".to_owned()),
+            number => Some(format!("{number} hooks or objects that are never applied are not compared")),
+        }
     }
 
     /// Reads the manifests as a cluster takes them, where `scope_of` returns the scope of a kind, and an object without a
@@ -206,7 +215,7 @@ impl Question {
 
 /// The types of the objects' kinds: those of the server, else those of Kubernetes itself, else the deduced one.
 pub(in crate::commands) struct Types {
-    /// Those of the server, by `apiVersion`.
+    /// The types of the server, by `apiVersion`.
     read: BTreeMap<String, OpenApi>,
     deduced: Schema,
 }

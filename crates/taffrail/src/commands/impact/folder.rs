@@ -60,9 +60,9 @@ pub(super) struct Tree {
 /// The choice of files that a tool reads in a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Extent {
-    /// Those with one of these endings in the folder itself.
+    /// The files with one of these endings in the folder itself.
     Folder(&'static [&'static str]),
-    /// Those with one of these endings in the folder and in all folders below it.
+    /// The files with one of these endings in the folder and in all folders below it.
     Below(&'static [&'static str]),
     /// The same, without what Flux leaves out of every source.
     BelowAsFlux(&'static [&'static str]),

@@ -23,9 +23,9 @@ pub(super) enum GitError {
     /// The program failed.
     #[error("git cannot {what}: {message}")]
     Failed {
-        /// What was asked for, as an infinitive.
+        /// The question, as an infinitive.
         what: String,
-        /// What the program printed about it.
+        /// The first line that the program printed about it.
         message: String,
     },
     /// The text is no range of commits.
@@ -37,7 +37,7 @@ pub(super) enum GitError {
     /// The answer is too long.
     #[error("git cannot {what}: the answer has more than {limit} bytes")]
     TooLarge {
-        /// What was asked for, as an infinitive.
+        /// The question, as an infinitive.
         what: String,
         /// The greatest number of bytes.
         limit: u64,

@@ -292,7 +292,7 @@ fn read(files: &[&TreeFile]) -> Result<Vec<ReadFile>, GitError> {
     Ok(files.iter().zip(contents).map(read).collect())
 }
 
-/// What all questions share.
+/// The parts that all questions share.
 struct Asking {
     rules: Arc<IgnoreRules>,
     jq: Arc<JqWorker>,
@@ -303,21 +303,19 @@ struct Asking {
 impl Asking {
     fn about_app(&self, files: Vec<ReadFile>, delivered: &Delivered) -> Arc<Question> {
         Arc::new(Question {
-            files,
-            before: Vec::new(),
-            may_be_empty: true,
             namespace: Some(delivered.namespace.clone()),
             manager: delivered.manager.to_owned(),
             marks: delivered.marks.clone(),
-            rules: Arc::clone(&self.rules),
-            includes_additions: false,
-            jq: Arc::clone(&self.jq),
-            schemas: Arc::clone(&self.schemas),
+            ..self.question(files, Vec::new())
         })
     }
 
     fn about_cluster(&self, files: Vec<ReadFile>, before: Vec<ReadFile>) -> Arc<Question> {
-        Arc::new(Question {
+        Arc::new(self.question(files, before))
+    }
+
+    fn question(&self, files: Vec<ReadFile>, before: Vec<ReadFile>) -> Question {
+        Question {
             files,
             before,
             may_be_empty: true,
@@ -328,7 +326,7 @@ impl Asking {
             includes_additions: false,
             jq: Arc::clone(&self.jq),
             schemas: Arc::clone(&self.schemas),
-        })
+        }
     }
 }
 
@@ -376,7 +374,11 @@ impl Answer {
     }
 
     fn take_one(&mut self, target: &Snapshot, asked: &Asked<'_>, compared: ClusterDiff) {
-        let ClusterDiff { cluster, rows, errors, warnings, not_compared, declared, left } = compared;
+        if let Some(what) = compared.left_alone() {
+            let what = format!("{}: {what}", compared.cluster);
+            self.warnings.push(CommandError::unreadable(what).harmless());
+        }
+        let ClusterDiff { cluster, rows, errors, warnings, declared, left, .. } = compared;
         let app = asked.app.as_ref().map(|it| AppOfHome::from(&it.app.app));
         let folder = asked.app.as_ref().map(|it| it.folder.shown().to_owned());
         let row = |object: ObjectKey, effect, diff| ImpactRow {
@@ -387,13 +389,6 @@ impl Answer {
             effect,
             diff,
         };
-        if not_compared > 0 {
-            let what = match not_compared {
-                1 => "1 hook or object that is never applied is not compared".to_owned(),
-                _ => format!("{not_compared} hooks or objects that are never applied are not compared"),
-            };
-            self.warnings.push(CommandError::unreadable(format_args!("{cluster}: {what}")).harmless());
-        }
         self.warnings.extend(warnings);
         // What is gone is known only where all manifests were read.
         let gone = match &asked.app {
