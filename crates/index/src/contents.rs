@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use taffrail_object::ApiResource;
+use taffrail_object::{ApiResource, TokenSeed};
 use taffrail_status::rollup::Counts;
 use taffrail_status::{Status, Verdict};
 
@@ -26,6 +26,7 @@ use super::{IndexSettings, KindId};
 pub struct Contents {
     pub(super) settings: Arc<IndexSettings>,
     pub(super) seed: Seed,
+    pub(super) token_seed: TokenSeed,
     pub(super) sequence: u64,
     pub(super) kinds: Arc<Vec<Arc<ApiResource>>>,
     /// For each kind, by its number: true if its objects have a status subresource; `None` if the server did not tell
@@ -59,10 +60,11 @@ pub struct Contents {
 }
 
 impl Contents {
-    pub(super) fn new(settings: Arc<IndexSettings>, seed: Seed) -> Contents {
+    pub(super) fn new(settings: Arc<IndexSettings>, seed: Seed, token_seed: TokenSeed) -> Contents {
         Contents {
             settings,
             seed,
+            token_seed,
             sequence: 0,
             kinds: Arc::default(),
             status_subresources: Arc::default(),
@@ -210,6 +212,11 @@ impl Contents {
     /// Returns true if the index has no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Returns the seed of the digests in this index's [tokens](super::ObjectRef::token).
+    pub fn token_seed(&self) -> TokenSeed {
+        self.token_seed
     }
 
     /// Returns the number of objects with each status.

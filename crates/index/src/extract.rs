@@ -327,18 +327,7 @@ fn write_leaf(value: Value<'_>, out: &mut Vec<u8>) {
     let is_long = value.text().is_none_or(|text| text.len() > MAX_MESSAGE);
     match value.as_str().filter(|text| is_long && text.len() > MAX_MESSAGE) {
         Some(text) => write_string(&cut(text), out),
-        None => write_value(value, out),
-    }
-}
-
-/// Writes a value unchanged, as JSON; `null` if it cannot be read.
-pub(super) fn write_value(value: Value<'_>, out: &mut Vec<u8>) {
-    match value.text() {
-        Some(text) => out.extend_from_slice(text),
-        None => match value.to_tree() {
-            Ok(tree) => out.extend_from_slice(tree.to_string().as_bytes()),
-            Err(_) => out.extend_from_slice(b"null"),
-        },
+        None => value.write(out),
     }
 }
 
@@ -476,7 +465,7 @@ impl Extractor {
             }
             write_string(key, out);
             out.push(b':');
-            write_value(value, out);
+            value.write(out);
         };
         if known.has_odd_uid {
             copy("uid");
@@ -512,7 +501,7 @@ impl Extractor {
             out.extend_from_slice(before);
             write_string(key, out);
             out.push(b':');
-            write_value(*value, out);
+            value.write(out);
         }
         if !kept.is_empty() {
             out.push(b'}');

@@ -58,7 +58,7 @@ use kind_buckets::BucketVacant;
 use rustc_hash::FxHashMap;
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::kinds::is_namespaced;
-use taffrail_object::{ApiResource, GroupKind, Object};
+use taffrail_object::{ApiResource, GroupKind, Object, TokenSeed};
 use taffrail_status::assess::{Costs, Evidence, Options};
 use taffrail_status::{ObjectContext, Rules, Taffrail, Verdict};
 
@@ -256,13 +256,13 @@ struct Vacants {
 impl Index {
     /// Creates an empty index.
     pub fn new(settings: IndexSettings) -> Index {
-        Index::seeded(settings, Seed::random())
+        Index::seeded(settings, Seed::random(), TokenSeed::random())
     }
 
-    fn seeded(settings: IndexSettings, seed: Seed) -> Index {
+    fn seeded(settings: IndexSettings, seed: Seed, token_seed: TokenSeed) -> Index {
         let pool = || Pool::new(seed);
         Index {
-            contents: Contents::new(Arc::new(settings), seed),
+            contents: Contents::new(Arc::new(settings), seed, token_seed),
             extractor: Extractor::new(),
             pools: Pools {
                 texts: pool(),
@@ -391,7 +391,7 @@ impl Index {
     ) -> Result<Applied, Refusal> {
         if self.contents.settings.retention == Retention::Full {
             let mut text = Vec::new();
-            extract::write_value(object.root(), &mut text);
+            object.root().write(&mut text);
             // What was parsed once is parsed again.
             if let Ok(document) = OwnedDocument::parse(text) {
                 return self.apply_document(kind, document, projection, now);
@@ -458,6 +458,7 @@ impl Index {
             settings: &settings,
             extractor: &self.extractor,
             seed: self.contents.seed,
+            token_seed: self.contents.token_seed,
             is_kept,
         };
         let verdict = self.judge(kind, object, now);

@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::{Kind, Value, write_string};
-use taffrail_object::{LAST_APPLIED, LEADER, Object, Projection};
+use taffrail_object::{LAST_APPLIED, Object, ObjectDigest, Projection, TokenSeed, declared_digest};
 use taffrail_status::assess::{claims, defined};
 use taffrail_status::{FIRST_STATUS_RULE, Verdict};
-use xxhash_rust::xxh3::Xxh3;
 
-use super::extract::{Extractor, ObjectFacts, write_value};
+use super::extract::{Extractor, ObjectFacts};
 use super::record::{Body, Owner, Relation, Uid, flag};
 use super::table::Seed;
 use super::{IndexSettings, Refusal, Retention};
@@ -46,7 +45,7 @@ pub(super) struct NewRecord<'a> {
     pub(super) version: Version<'a>,
     pub(super) created: i64,
     pub(super) generation: i64,
-    pub(super) digest: u64,
+    pub(super) digest: ObjectDigest,
     pub(super) flags: u8,
     pub(super) owners: Vec<Owner>,
     /// Keys other than UID and name by which other objects refer to this one as their owner.
@@ -89,6 +88,7 @@ pub(super) struct ReadContext<'r> {
     pub(super) settings: &'r IndexSettings,
     pub(super) extractor: &'r Extractor,
     pub(super) seed: Seed,
+    pub(super) token_seed: TokenSeed,
     /// True if bodies of the object's kind are kept.
     pub(super) is_kept: bool,
 }
@@ -102,7 +102,7 @@ pub(super) fn read<'a>(
     verdict: Verdict,
     now: Timestamp,
 ) -> Result<NewRecord<'a>, Refusal> {
-    let ReadContext { settings, extractor, seed, is_kept } = *reading;
+    let ReadContext { settings, extractor, seed, token_seed, is_kept } = *reading;
     let (name, namespace) = (object.name(), object.namespace());
     if name.is_empty() {
         return Err(Refusal::NoName);
@@ -149,13 +149,12 @@ pub(super) fn read<'a>(
         || known.reads_children || is_read_child(object, settings) || verdict.rule == FIRST_STATUS_RULE;
     let is_kept = || is_kept || (settings.keep)(object) || is_judged_again();
     let keeps = !is_full && projection == Projection::Full && !is_secret && is_kept();
-    let digest = digest(object, projection, &labels, annotations, seed);
     Ok(NewRecord {
         uid,
         version,
         created: created.map_or(i64::MIN, Timestamp::as_second),
         generation: member("generation").and_then(Value::as_i64).unwrap_or(i64::MIN),
-        digest,
+        digest: declared_digest(object, projection, token_seed),
         flags,
         owner_groups: owner_groups(object, seed),
         annotations: pairs(annotations, |key| {
@@ -341,83 +340,20 @@ fn may_claim(volumes: Value<'_>) -> bool {
     }
 }
 
-/// Returns a digest of the declared fields: labels, annotations, and all fields except metadata and status.
-///
-/// It is computed from the API server's text, which always has the members of an object in the same order. The
-/// annotations with kubectl's copy of the object and with a leader, which are not declared, are left out. Of the other
-/// fields it covers none of a Secret, only `spec.holderIdentity` of a Lease, and only the generation of an object of
-/// which only the metadata was read. The digest is seeded, so that no one can craft a change that keeps the digest.
-fn digest(
-    object: &Object<'_>,
-    projection: Projection,
-    labels: &[(Cow<'_, str>, Cow<'_, str>)],
-    annotations: Option<Value<'_>>,
-    seed: Seed,
-) -> u64 {
-    let mut hasher = Xxh3::with_seed(seed.number());
-    let mut add = |bytes: &[u8]| {
-        hasher.update(&(bytes.len() as u64).to_le_bytes());
-        hasher.update(bytes);
-    };
-    add(&[u8::from(projection == Projection::Metadata)]);
-    for (key, value) in labels {
-        add(key.as_bytes());
-        add(value.as_bytes());
-    }
-    for (key, value) in annotations.and_then(Value::members).into_iter().flatten() {
-        if key != LAST_APPLIED && key != LEADER {
-            add(key.as_bytes());
-            add_value(value, &mut add);
-        }
-    }
-    match (object.group(), object.kind()) {
-        _ if projection == Projection::Metadata => {
-            let generation = object.at(&["metadata", "generation"]).and_then(Value::as_i64);
-            add(&generation.unwrap_or(0).to_le_bytes());
-        }
-        ("", "Secret") => {}
-        ("coordination.k8s.io", "Lease") => {
-            if let Some(holder) = object.at(&["spec", "holderIdentity"]) {
-                add_value(holder, &mut add);
-            }
-        }
-        _ => {
-            for (key, value) in object.root().members().into_iter().flatten() {
-                if !matches!(&*key, "apiVersion" | "kind" | "metadata" | "status") {
-                    add(key.as_bytes());
-                    add_value(value, &mut add);
-                }
-            }
-        }
-    }
-    hasher.digest()
-}
-
-fn add_value(value: Value<'_>, add: &mut impl FnMut(&[u8])) {
-    match value.text() {
-        Some(text) => add(text),
-        None => {
-            let mut text = Vec::new();
-            write_value(value, &mut text);
-            add(&text);
-        }
-    }
-}
-
 /// Returns a Secret as JSON with `apiVersion`, `kind` and `metadata` only, without its managed fields and without the
 /// annotation in which kubectl stores a copy of the object.
 pub(super) fn metadata_of_secret(object: &Object<'_>) -> Box<[u8]> {
     let mut out = Vec::new();
     write_object(object.root(), &mut out, &mut |key, value, out| match key {
         "apiVersion" | "kind" => {
-            write_value(value, out);
+            value.write(out);
             true
         }
         "metadata" => write_object(value, out, &mut |key, value, out| match key {
             "managedFields" => false,
             "annotations" => write_annotations(value, out),
             _ => {
-                write_value(value, out);
+                value.write(out);
                 true
             }
         }),
@@ -431,7 +367,7 @@ fn write_annotations(annotations: Value<'_>, out: &mut Vec<u8>) -> bool {
     write_object(annotations, out, &mut |key, value, out| {
         let is_kept = key != LAST_APPLIED;
         if is_kept {
-            write_value(value, out);
+            value.write(out);
         }
         is_kept
     })
@@ -448,7 +384,7 @@ fn body(object: &Object<'_>, managed_fields: bool) -> Box<[u8]> {
             "resourceVersion" | "selfLink" => false,
             "annotations" => write_annotations(value, out),
             _ => {
-                write_value(value, out);
+                value.write(out);
                 true
             }
         }),
@@ -463,19 +399,19 @@ fn body(object: &Object<'_>, managed_fields: bool) -> Box<[u8]> {
                         write_object(condition, out, &mut |key, value, out| {
                             let is_kept = !matches!(key, "lastHeartbeatTime" | "lastProbeTime");
                             if is_kept {
-                                write_value(value, out);
+                                value.write(out);
                             }
                             is_kept
                         });
                     }
                     out.push(b']');
                 }
-                _ => write_value(value, out),
+                _ => value.write(out),
             }
             true
         }),
         _ => {
-            write_value(value, out);
+            value.write(out);
             true
         }
     });
@@ -490,7 +426,7 @@ fn write_object(
     write: &mut dyn FnMut(&str, Value<'_>, &mut Vec<u8>) -> bool,
 ) -> bool {
     if value.kind() != Kind::Object {
-        write_value(value, out);
+        value.write(out);
         return true;
     }
     out.push(b'{');

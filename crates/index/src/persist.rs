@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use taffrail_object::json::OwnedDocument;
-use taffrail_object::{ApiResource, ObjectKey};
+use taffrail_object::{ApiResource, ObjectDigest, ObjectKey, TokenSeed};
 use taffrail_status::{Condition, ConditionType, Status, Verdict};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -25,7 +25,7 @@ use super::{Index, IndexSettings, KindId, Retention};
 /// The first bytes of a saved index.
 const MAGIC: &[u8; 8] = b"TAFFIDX\n";
 /// The version of the format of saved indexes; files of other versions are refused.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 
 /// The reason why a saved index cannot be loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -62,6 +62,7 @@ pub fn save(snapshot: &Snapshot, now: Timestamp) -> Vec<u8> {
     let mut out = Writer::default();
     out.number(contents.settings.revision);
     out.number(contents.seed.number());
+    out.number(contents.token_seed.number());
     out.time(Some(now));
     let told = contents.status_subresources.iter();
     out.list(contents.kinds.iter().zip(told), |out, (kind, has_status_subresource)| {
@@ -165,7 +166,7 @@ fn write_record(out: &mut Writer, contents: &Contents, slot: u32, record: &Recor
     [record.created, record.generation, record.since, record.unwell_since]
         .into_iter()
         .for_each(|it| out.signed(it));
-    out.number(record.digest);
+    out.bits(record.digest.bits());
     out.byte(record.status as u8);
     let pools = [record.labels, record.annotations, record.owners, record.verdict, record.health];
     pools
@@ -274,7 +275,7 @@ fn read_record<'b>(
     };
     let [created, generation, since, unwell_since] =
         [input.signed()?, input.signed()?, input.signed()?, input.signed()?];
-    let digest = input.number()?;
+    let digest = ObjectDigest::of_bits(input.bits()?);
     let status = read_status(input)?;
     let mut slot = || {
         let slot = u32::try_from(input.number()?).map_err(|_| Damaged)?;
@@ -342,7 +343,8 @@ impl Index {
             return Err(ReopenError::OtherSettings);
         }
         let retention = settings.retention;
-        let mut index = Index::seeded(settings, Seed::of_number(input.number()?));
+        let seed = Seed::of_number(input.number()?);
+        let mut index = Index::seeded(settings, seed, TokenSeed::of_number(input.number()?));
         let saved_at = input.time()?;
         index.read_kinds(&mut input)?;
         index.read_scopes(&mut input, saved_at)?;

@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use taffrail_object::ObjectDigest;
 use taffrail_object::json::OwnedDocument;
 use taffrail_status::{Status, Verdict};
 
@@ -284,7 +285,7 @@ pub(super) struct Record {
     pub(super) created: i64,
     /// `metadata.generation`; [`i64::MIN`] if absent.
     pub(super) generation: i64,
-    pub(super) digest: u64,
+    pub(super) digest: ObjectDigest,
     /// The time at which the object got its current status in this index, in milliseconds since 1970.
     pub(super) since: i64,
     /// The time since when the object is not well, by its own report and by evidence, in milliseconds since 1970;
@@ -408,7 +409,7 @@ mod tests {
 
     #[test]
     fn a_record_is_small() {
-        assert!(size_of::<Option<Record>>() <= 136, "{}", size_of::<Option<Record>>());
+        assert!(size_of::<Option<Record>>() <= 144, "{}", size_of::<Option<Record>>());
         assert!(size_of::<Links>() <= 40, "{}", size_of::<Links>());
     }
 }

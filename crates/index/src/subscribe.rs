@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
 use futures::Stream;
+use taffrail_object::ObjectDigest;
 use taffrail_status::Status;
 
 use super::KindId;
@@ -17,7 +18,7 @@ pub struct Seen {
     /// The object's status; see [`ObjectRef::status`](super::ObjectRef::status).
     pub status: Status,
     /// The digest of the declared fields; see [`ObjectRef::digest`](super::ObjectRef::digest).
-    pub digest: u64,
+    pub digest: ObjectDigest,
     /// True if the object is being deleted.
     pub is_deleting: bool,
     pub(super) verdict: Option<Arc<Judged>>,

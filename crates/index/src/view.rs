@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use jiff::Timestamp;
-use taffrail_object::{ApiResource, ObjectKey, Projection};
+use taffrail_object::{ApiResource, LiveToken, ObjectDigest, ObjectKey, Projection};
 use taffrail_status::{Status, Verdict};
 
 use super::KindId;
@@ -91,11 +91,19 @@ impl<'s> ObjectRef<'s> {
         if self.record.has(flag::METADATA) { Projection::Metadata } else { Projection::Full }
     }
 
-    /// Returns a digest of the declared fields: labels, annotations (without kubectl's copy of the object and a
-    /// leader's record), and all fields except metadata and status: of a Secret none, of a Lease only
-    /// `spec.holderIdentity`, and if only the metadata was read, the generation instead.
-    pub fn digest(&self) -> u64 {
+    /// Returns the digest of what is declared of the object; see [`declared_digest`](taffrail_object::declared_digest).
+    pub fn digest(&self) -> ObjectDigest {
         self.record.digest
+    }
+
+    /// Returns the token of the object's state; only tokens of the same [seed](Contents::token_seed) can be compared. `None`
+    /// if the object has no resource version, or the index cleared it to have the object read again.
+    pub fn token(&self) -> Option<LiveToken> {
+        let (version, resource) = (self.resource_version(), self.resource()?);
+        if version.is_empty() {
+            return None;
+        }
+        LiveToken::new(&resource.group, &resource.kind, self.projection(), || self.digest(), &version)
     }
 
     /// Lists the labels as key and value, sorted by key.

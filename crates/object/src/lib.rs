@@ -24,6 +24,7 @@
 //! * [`names`] checks the parts of a key by the rules of the API server.
 //! * [`LabelSelector`] is parsed from text or read from an object, matched against labels, and printed.
 //! * [`Predicate`] is an expression about objects in a language such as CEL.
+//! * [`LiveToken`] tells if an object changed since it was last looked at.
 //! * [`JsonPath`] finds fields as kubectl does, [`Glob`] matches names as Argo CD does, and [`duration`] parses spans of
 //!   time as Go does.
 
@@ -42,6 +43,7 @@ pub mod protobuf;
 mod resource;
 mod secret;
 pub mod selector;
+mod token;
 mod words;
 pub mod yaml;
 
@@ -55,3 +57,4 @@ pub use predicate::{Predicate, PredicateAnswer};
 pub use resource::ApiResource;
 pub use secret::may_show_annotation;
 pub use selector::LabelSelector;
+pub use token::{InvalidToken, LiveToken, ObjectDigest, TokenSeed, declared_digest};

@@ -2,8 +2,10 @@
 //!
 //! * [`manifests`] reads the objects that a set of texts declares, with the options of delivery tools on them.
 //! * [`diff`] says of each object which fields differ from the live one, and whose they are.
+//! * [`unchanged`] remembers which objects need not be compared again.
 //!
 //! All functions are pure, and end on every input.
 
 pub mod diff;
 pub mod manifests;
+pub mod unchanged;

@@ -8,7 +8,7 @@ use taffrail_index::{
     Aspects, Batch, EVENTS_OF_A_CLUSTER, EVENTS_OF_AN_OBJECT, IndexSettings, Notice, ScopeState, Snapshot,
     Subscription,
 };
-use taffrail_object::ObjectKeyRef;
+use taffrail_object::{ObjectDigest, ObjectKeyRef};
 use taffrail_status::{ClusterState, Presence, Status};
 
 use crate::world::{World, names, object, uid};
@@ -138,7 +138,7 @@ fn batches_tell_what_was_and_what_is() {
 /// The state that a subscriber derives from the batches alone.
 #[derive(Default)]
 struct Mirror {
-    objects: BTreeMap<String, (Status, u64)>,
+    objects: BTreeMap<String, (Status, ObjectDigest)>,
     sequence: u64,
     rereads: usize,
 }
@@ -172,7 +172,7 @@ impl Mirror {
     }
 }
 
-fn contents(snapshot: &Snapshot) -> BTreeMap<String, (Status, u64)> {
+fn contents(snapshot: &Snapshot) -> BTreeMap<String, (Status, ObjectDigest)> {
     let key = |it: &taffrail_index::ObjectRef<'_>| format!("{}/{}", it.namespace(), it.name());
     snapshot.all().map(|object| (key(&object), (object.status(), object.digest()))).collect()
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use taffrail_index::{Applied, Aspects, Contents, Handle, Index, IndexSettings, KindId, ObjectRef, Refusal};
 use taffrail_object::ApiResource;
 use taffrail_object::json::OwnedDocument;
-use taffrail_object::{Object, Projection};
+use taffrail_object::{LiveToken, Object, Projection};
 use taffrail_status::Status;
 
 /// An index for tests that adds the kind of each object that is applied.
@@ -174,6 +174,50 @@ fn only_what_is_declared_or_shown_is_a_change() {
     pod["metadata"]["deletionTimestamp"] = json!("2026-03-01T12:00:30Z");
     assert!(aspects(world.apply(&pod)).has(Aspects::DELETION));
     assert!(world.index.contents().get(handle).unwrap().is_deleting());
+}
+
+#[test]
+fn tokens_see_each_change_that_a_manifest_could_declare() {
+    let mut world = World::new(IndexSettings::default());
+    let original = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"},
+        "metadata": {"namespace": "shop", "name": "web", "uid": uid(1), "resourceVersion": "5"}});
+    let handle = world.apply(&original).handle().unwrap();
+    let token = |world: &World| world.index.contents().get(handle).unwrap().token();
+    let before = token(&world);
+    assert!(matches!(before, Some(LiveToken::Digest(_))));
+    for (path, value) in [
+        ("/metadata/labels", json!({"a": "b"})),
+        ("/metadata/annotations", json!({"a": "b"})),
+        ("/metadata/finalizers", json!(["example.com/held"])),
+        (
+            "/metadata/ownerReferences",
+            json!([{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": uid(2)}]),
+        ),
+        ("/metadata/deletionTimestamp", json!("2026-03-01T12:00:30Z")),
+        ("/data", json!({"a": "c"})),
+        ("/data", json!({"a": "b", "c": ""})),
+        ("/binaryData", json!({})),
+        ("/immutable", json!(true)),
+    ] {
+        let mut changed = original.clone();
+        let (parent, key) = path.rsplit_once('/').unwrap();
+        changed.pointer_mut(parent).unwrap()[key] = value;
+        world.apply(&changed);
+        assert_ne!(token(&world), before, "{path}");
+        world.apply(&original);
+        assert_eq!(token(&world), before, "{path}");
+    }
+    let mut noise = original.clone();
+    noise["metadata"]["resourceVersion"] = json!("6");
+    noise["status"] = json!({"a": "b"});
+    world.apply(&noise);
+    assert_eq!(token(&world), before);
+    let as_metadata = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": noise["metadata"]});
+    world.try_apply(&as_metadata, Projection::Metadata).unwrap();
+    assert_eq!(token(&world), Some(LiveToken::Version("6".to_owned())));
+    noise["metadata"]["resourceVersion"] = json!("");
+    world.apply(&noise);
+    assert_eq!(token(&world), None);
 }
 
 #[test]

@@ -65,7 +65,7 @@ impl<'a> Value<'a> {
     }
 
     /// Appends the value to `to` as JSON text.
-    pub(super) fn write(self, to: &mut Vec<u8>) {
+    pub fn write(self, to: &mut Vec<u8>) {
         match self.0 {
             Repr::Tree(tree) => to.extend_from_slice(tree.to_string().as_bytes()),
             Repr::Text(text) => to.extend_from_slice(text),

@@ -12,3 +12,4 @@ mod manifests;
 mod masking;
 mod random;
 mod server;
+mod unchanged;
