@@ -2,10 +2,12 @@
 //!
 //! * [`manifests`] reads the objects that a set of texts declares, with the options of delivery tools on them.
 //! * [`diff`] says of each object which fields differ from the live one, and whose they are.
+//! * [`order`] sorts a sync into steps, by the rules that users of Argo CD, Flux or kpt know.
 //! * [`unchanged`] remembers which objects need not be compared again.
 //!
 //! All functions are pure, and end on every input.
 
 pub mod diff;
 pub mod manifests;
+pub mod order;
 pub mod unchanged;

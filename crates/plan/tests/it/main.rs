@@ -10,6 +10,7 @@ mod diff;
 mod ignore;
 mod manifests;
 mod masking;
+mod order;
 mod random;
 mod server;
 mod unchanged;
