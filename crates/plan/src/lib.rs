@@ -3,6 +3,7 @@
 //! * [`manifests`] reads the objects that a set of texts declares, with the options of delivery tools on them.
 //! * [`diff`] says of each object which fields differ from the live one, and whose they are.
 //! * [`order`] sorts a sync into steps, by the rules that users of Argo CD, Flux or kpt know.
+//! * [`prune`] decides which objects are deleted, since they are not declared any more.
 //! * [`unchanged`] remembers which objects need not be compared again.
 //!
 //! All functions are pure, and end on every input.
@@ -10,4 +11,5 @@
 pub mod diff;
 pub mod manifests;
 pub mod order;
+pub mod prune;
 pub mod unchanged;

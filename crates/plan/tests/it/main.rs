@@ -11,6 +11,7 @@ mod ignore;
 mod manifests;
 mod masking;
 mod order;
+mod prune;
 mod random;
 mod server;
 mod unchanged;
