@@ -2,6 +2,7 @@
 
 #[cfg(feature = "agents")]
 pub mod agents;
+pub mod behaviours;
 pub mod binary;
 pub mod examples;
 mod exchange;

@@ -419,6 +419,17 @@ pub(super) fn is_hollow(value: &Value) -> bool {
     }
 }
 
+/// Returns true if a value is the zero value of a type: null, an empty text, `false`, 0, or empty lists and maps.
+pub(super) fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(value) => !value,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        value => is_hollow(value),
+    }
+}
+
 /// Returns true if `live` has everything of `wanted`, in lists of the same length, and differs only by further fields of
 /// maps.
 pub(super) fn covers(live: &Value, wanted: &Value) -> bool {

@@ -33,8 +33,8 @@ pub use report::{
 };
 
 use fields::{
-    covers, deduced, differences, find_all, has_long_paths, is_hollow, is_too_deep, keeps_of, text_at,
-    topmost,
+    covers, deduced, differences, find_all, has_long_paths, is_hollow, is_too_deep, is_zero, keeps_of,
+    text_at, topmost,
 };
 use mask::Redactor;
 use normalise::{LeftOut, is_aggregated, normal, normalise, without_namespaces};
@@ -303,7 +303,14 @@ fn same_object(input: &DiffInput<'_>, wanted: &Value, answer: Option<&Value>) ->
         let wanted = text_at(wanted, pointer);
         wanted.is_empty() || wanted == text_at(answer, pointer)
     };
-    match ["/apiVersion", "/kind", "/metadata/name"].into_iter().all(is_same) {
+    // Not all kinds have a namespace, and a new object may have any UID.
+    let is_other = |pointer, known: &Value| {
+        let (known, answer) = (text_at(known, pointer), text_at(answer, pointer));
+        !known.is_empty() && !answer.is_empty() && known != answer
+    };
+    let is_other = is_other("/metadata/namespace", wanted)
+        || input.live.is_some_and(|live| is_other("/metadata/uid", live));
+    match ["/apiVersion", "/kind", "/metadata/name"].into_iter().all(is_same) && !is_other {
         true => Ok(()),
         false => Err(UnknownReason::OtherAnswer),
     }
@@ -409,11 +416,12 @@ fn type_for<'a>(of: Type<'a>, sides: &Sides, result: &mut ObjectDiff) -> Type<'a
     }
 }
 
-/// Returns the fields that the manifest sets and that the server's answer has with other values, or not at all.
+/// Returns the fields that the manifest sets and that the server's answer has with other values, or not at all. A server
+/// leaves out many fields that are zero.
 fn rewritten(of: Type<'_>, wanted: &Value, answer: &Value) -> Vec<FieldPath> {
     let differing = differences(of, wanted, answer).into_iter().filter(|it| match (it.live, it.wanted) {
         (Some(wanted), Some(answer)) => !covers(answer, wanted),
-        (Some(wanted), None) => !is_hollow(wanted),
+        (Some(wanted), None) => !is_zero(wanted),
         _ => false,
     });
     differing.take(MAX_DIFFERENCES).map(|it| FieldPath::new(it.path)).collect()

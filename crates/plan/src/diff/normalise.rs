@@ -115,7 +115,8 @@ fn without_empty_metadata(value: &mut Value) {
     }
 }
 
-/// Removes null and empty lists: the API server does not store them in objects of built-in kinds.
+/// Removes null, empty lists, and the empty values of environment variables: the API server does not store them in objects of
+/// built-in kinds.
 fn without_empty(value: &mut Value, is_top: bool) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| without_empty(item, false)),
@@ -124,7 +125,14 @@ fn without_empty(value: &mut Value, is_top: bool) {
             fields.retain(|name, value| {
                 is_kept(name) || !(value.is_null() || value.as_array().is_some_and(Vec::is_empty))
             });
-            fields.iter_mut().filter(|(name, _)| !is_kept(name)).for_each(|(_, it)| without_empty(it, false));
+            for (name, value) in fields.iter_mut().filter(|(name, _)| !is_kept(name)) {
+                if let ("env", Value::Array(variables)) = (&**name, &mut *value) {
+                    for variable in variables.iter_mut().filter_map(Value::as_object_mut) {
+                        variable.retain(|name, value| name != "value" || value != "");
+                    }
+                }
+                without_empty(value, false);
+            }
         }
         _ => {}
     }

@@ -94,6 +94,14 @@ fn b28_each_pair_is_compared_alone_and_an_answer_for_another_object_is_none() {
     assert_eq!(compared(&more, &live), [format!("{IMAGE}: \"web:1\" -> \"web:2\"")]);
     let other = Case::server(&wanted, &live, |answer| answer["metadata"]["name"] = json!("api"));
     assert_eq!(other.diff().reasons, [UnknownReason::OtherAnswer]);
+    for (field, value) in [("namespace", "test"), ("uid", "another")] {
+        let other = Case::server(&wanted, &live, |answer| answer["metadata"][field] = json!(value));
+        assert_eq!(other.diff().reasons, [UnknownReason::OtherAnswer], "{field}");
+    }
+    for no_object in [json!({}), json!(null), json!([]), json!({"kind": "Status", "apiVersion": "v1"})] {
+        let other = Case::server(&wanted, &live, |answer| *answer = no_object);
+        assert_eq!(other.diff().reasons, [UnknownReason::OtherAnswer]);
+    }
     let pod = changed(&live, |it| it["kind"] = json!("ReplicaSet"));
     assert_eq!(Case::merged(&wanted, &pod).diff().reasons, [UnknownReason::OtherObject]);
 }
@@ -155,6 +163,29 @@ fn b30_real_pairs_show_no_difference_and_labels_that_differ_do() {
     let differences = ["metadata.labels.app: \"web\" -> \"new\"", "metadata.labels.tier: \"new\" -> -"];
     assert_eq!(compared(&with("app"), &live), differences);
     assert_eq!(compared(&with("zone"), &live_deployment(&wanted)), ["metadata.labels.zone: - -> \"new\""]);
+}
+
+#[test]
+fn zero_values_that_a_server_leaves_out_are_neither_a_difference_nor_rewritten() {
+    let wanted = changed(&deployment(), |it| {
+        push(&mut container(it)["env"], json!({"name": "EMPTY", "value": ""}));
+        container(it)["command"] = json!([]);
+        it["spec"]["replicas"] = json!(0);
+        it["metadata"]["annotations"] = json!(null);
+    });
+    let stored = |object: &mut Value| {
+        container(object)["env"][1].as_object_mut().unwrap().remove("value");
+        container(object).as_object_mut().unwrap().remove("command");
+        object["spec"].as_object_mut().unwrap().remove("replicas");
+    };
+    let live = changed(&live_deployment(&wanted), stored);
+    let diff = Case::server(&wanted, &live, stored).diff();
+    assert_eq!((diff.outcome, texts(&diff), diff.rewritten), (DiffOutcome::Unchanged, vec![], vec![]));
+    assert_eq!(compared(&wanted, &live), ["spec.replicas: - -> 0"]);
+    // A value that is not zero is missed.
+    let more = changed(&wanted, |it| it["spec"]["replicas"] = json!(3));
+    let diff = Case::server(&more, &live, stored).diff();
+    assert_eq!(diff.rewritten.iter().map(ToString::to_string).collect::<Vec<_>>(), ["spec.replicas"]);
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod actions;
 mod agents;
 mod app;
 mod bad_clusters;
+mod behaviours;
 mod budgets;
 mod completion;
 mod contradictions;

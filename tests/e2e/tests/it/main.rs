@@ -15,6 +15,7 @@ mod access;
 mod actions;
 mod agents;
 mod apps;
+mod behaviours;
 mod broken;
 mod clusters;
 mod conditions;

@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: checks of the architecture that the compiler does not make.
 
+mod behaviours;
 mod page;
 mod shape;
 
@@ -171,6 +172,7 @@ impl Tidy {
         pure_crates(&mut faults)?;
         without_features(&mut faults);
         shape(&mut faults)?;
+        behaviours::check(&mut faults)?;
         page::check(&mut faults)?;
         protocol::check(&mut faults)?;
         for fault in &faults {

@@ -77,6 +77,8 @@ pub(crate) struct DiffArguments {
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub(super) struct WrittenRules {
+    /// The option of that name in Argo CD's `resource.compareoptions`.
+    pub(super) ignore_aggregated_roles: bool,
     pub(super) ignore_differences: Vec<ArgoIgnoreRule>,
     pub(super) ignore: Vec<FluxIgnoreRule>,
 }

@@ -19,7 +19,7 @@ use taffrail_plan::diff::IgnoreRules;
 use taffrail_plan::manifests::MAX_FILE_BYTES;
 
 pub(crate) use arguments::DiffArguments;
-pub(super) use question::{ClusterDiff, Question, TRACKING, ToolMarks};
+pub(super) use question::{ClusterDiff, Ignored, Question, TRACKING, ToolMarks};
 
 use super::get;
 use crate::cli::{ListOutput, SourceArguments, TextOutput};
@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &DiffArguments, console: &Console) -> Result<Exit, 
         namespace: arguments.default_namespace.clone(),
         manager: arguments.field_manager.clone(),
         marks: ToolMarks::default(),
-        rules: Arc::new(rules(arguments.ignore_rules.as_deref())?),
+        ignored: Arc::new(rules(arguments.ignore_rules.as_deref())?),
         includes_additions: arguments.all_fields,
         jq: Arc::default(),
         schemas: Arc::default(),
@@ -143,16 +143,17 @@ fn files(arguments: &DiffArguments) -> Result<Vec<ReadFile>, CommandError> {
 }
 
 /// Reads the rules that ignore fields; none if no file is named.
-pub(super) fn rules(path: Option<&Path>) -> Result<IgnoreRules, CommandError> {
-    let Some(path) = path else { return Ok(IgnoreRules::default()) };
+pub(super) fn rules(path: Option<&Path>) -> Result<Ignored, CommandError> {
+    let Some(path) = path else { return Ok(Ignored::default()) };
     let shown = path.display();
     let usage = |error: &dyn std::error::Error| {
         CommandError::usage(format_args!("cannot read the rules in {shown}")).with_source(error)
     };
     let text = std::fs::read_to_string(path).map_err(|error| usage(&error))?;
     let written: arguments::WrittenRules = serde_saphyr::from_str(&text).map_err(|error| usage(&error))?;
-    IgnoreRules::new(&written.ignore_differences, &written.ignore).map_err(|invalid| {
+    let rules = IgnoreRules::new(&written.ignore_differences, &written.ignore).map_err(|invalid| {
         let each: Vec<String> = invalid.iter().map(ToString::to_string).collect();
         CommandError::usage(format_args!("{shown}: {}", each.join("; ")))
-    })
+    })?;
+    Ok(Ignored { rules, aggregated_roles: written.ignore_aggregated_roles })
 }

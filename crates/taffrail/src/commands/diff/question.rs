@@ -28,11 +28,19 @@ pub(in crate::commands) struct Question {
     pub(in crate::commands) namespace: Option<String>,
     pub(in crate::commands) manager: String,
     pub(in crate::commands) marks: ToolMarks,
-    pub(in crate::commands) rules: Arc<IgnoreRules>,
+    pub(in crate::commands) ignored: Arc<Ignored>,
     pub(in crate::commands) includes_additions: bool,
     pub(in crate::commands) jq: Arc<JqWorker>,
     /// The schemas that were read: clusters of one version have equal ones.
     pub(in crate::commands) schemas: Arc<OpenApiCache>,
+}
+
+/// The fields that do not count as differences, by a file of rules.
+#[derive(Default)]
+pub(in crate::commands) struct Ignored {
+    pub(in crate::commands) rules: IgnoreRules,
+    /// True if the rules of aggregated ClusterRoles do not count.
+    pub(in crate::commands) aggregated_roles: bool,
 }
 
 /// The labels and the annotation that a delivery tool adds to each object that it applies.
@@ -197,7 +205,11 @@ impl Question {
             Some(live) if is_final => (live, &DryRun::NotRun(NoDryRun::Offline)),
             _ => (&object.value, dry_run),
         };
-        let options = DiffOptions { includes_additions: self.includes_additions, ..DiffOptions::default() };
+        let options = DiffOptions {
+            includes_additions: self.includes_additions,
+            ignores_aggregated_rules: self.ignored.aggregated_roles,
+            ..DiffOptions::default()
+        };
         let compared = diff(&DiffInput {
             wanted: Some(wanted),
             live,
@@ -205,7 +217,7 @@ impl Question {
             of: Type::new(schema, &of),
             manager: &self.manager,
             applied: None,
-            rules: &self.rules,
+            rules: &self.ignored.rules,
             jq: Some(&*self.jq),
             options: &options,
         });

@@ -16,7 +16,6 @@ use taffrail_apps::{App, AppList, Objects as _, ReadQuery, Snapshot};
 use taffrail_cluster::{FIELD_MANAGER, OpenApiCache};
 use taffrail_object::ObjectKey;
 use taffrail_observe::{FleetSnapshot, TimeBudget, TimeLimits};
-use taffrail_plan::diff::IgnoreRules;
 
 pub(crate) use arguments::ImpactArguments;
 use arguments::ImpactOutput;
@@ -24,7 +23,7 @@ use delivered::{Concern, Delivered};
 use folder::{Extent, Folder, Tree};
 use git::{Commits, GitError, TreeFile};
 
-use super::diff::{ClusterDiff, Question, ReadFile, ToolMarks, ask, rules};
+use super::diff::{ClusterDiff, Ignored, Question, ReadFile, ToolMarks, ask, rules};
 use super::get;
 use crate::cli::{ListOutput, Pdb, SourceArguments, ViewArguments};
 use crate::command_error::{CommandError, Exit, written};
@@ -155,7 +154,7 @@ impl<'a> Plan<'a> {
         arguments: &ImpactArguments,
     ) -> Result<Plan<'a>, CommandError> {
         let asking = Asking {
-            rules: Arc::new(rules(arguments.ignore_rules.as_deref())?),
+            ignored: Arc::new(rules(arguments.ignore_rules.as_deref())?),
             jq: Arc::default(),
             schemas: Arc::default(),
             namespace: arguments.default_namespace.clone(),
@@ -294,7 +293,7 @@ fn read(files: &[&TreeFile]) -> Result<Vec<ReadFile>, GitError> {
 
 /// The parts that all questions share.
 struct Asking {
-    rules: Arc<IgnoreRules>,
+    ignored: Arc<Ignored>,
     jq: Arc<JqWorker>,
     schemas: Arc<OpenApiCache>,
     namespace: Option<String>,
@@ -322,7 +321,7 @@ impl Asking {
             namespace: self.namespace.clone(),
             manager: FIELD_MANAGER.to_owned(),
             marks: ToolMarks::default(),
-            rules: Arc::clone(&self.rules),
+            ignored: Arc::clone(&self.ignored),
             includes_additions: false,
             jq: Arc::clone(&self.jq),
             schemas: Arc::clone(&self.schemas),
