@@ -16,7 +16,7 @@ use indexes::Indexes;
 use jiff::{SignedDuration, Timestamp};
 use marks::{ByBody, KindMarks, ListOutcome};
 use taffrail_object::json::{DocumentBuilder, OwnedDocument};
-use taffrail_object::kinds::is_namespaced;
+use taffrail_object::kinds::{is_built_in_namespaced, is_namespaced};
 use taffrail_object::{
     AsObjectKey, GroupKind, Object, ObjectError, ObjectKey, ObjectKeyRef, Projection, names,
 };
@@ -493,6 +493,15 @@ impl Snapshot {
     /// Returns the total length of the JSON texts of all objects, in bytes.
     pub fn size(&self) -> u64 {
         self.size
+    }
+
+    /// Returns true if the cluster has a kind, as far as is known: it is built in, the server or a definition names it, or
+    /// objects of it were read.
+    pub fn has_kind(&self, group: &str, kind: &str) -> bool {
+        is_built_in_namespaced(group, kind).is_some()
+            || self.facts.served(group, kind).is_some()
+            || self.declared_scopes.contains_key(&GroupKind::new(group, kind))
+            || self.range(group, kind).next().is_some()
     }
 
     /// Returns the number of objects.

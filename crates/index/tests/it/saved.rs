@@ -202,3 +202,24 @@ fn other_files_and_damaged_ones_are_refused() {
     }
     assert!(refused > 500, "{refused}");
 }
+
+#[test]
+fn saved_index_has_no_value_of_a_secret() {
+    const CANARY: [&str; 2] = ["canary-saved-3f10", "Y2FuYXJ5LXNhdmVkLTNmMTA="];
+    for retention in [taffrail_index::Retention::Full, taffrail_index::Retention::default()] {
+        let settings = IndexSettings { retention, keep: Arc::new(|_| true), ..settings() };
+        let mut world = World::new(settings);
+        let copy = json!({"data": {"pw": CANARY[1]}}).to_string();
+        let mut secret = object("Secret", "shop", "key", 1, None);
+        secret["data"] = json!({"pw": CANARY[1]});
+        secret["stringData"] = json!({"pw": CANARY[0]});
+        secret["metadata"]["annotations"] = json!({"kubectl.kubernetes.io/last-applied-configuration": copy});
+        world.apply(&secret);
+        world.apply(&object("Deployment", "shop", "web", 2, None));
+        let bytes = save(&world.index.publish(world.now), world.now);
+        let holds = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+        // Texts are stored as they are, so that a value would be found.
+        assert!(holds("web") && holds("key"));
+        assert!(!CANARY.iter().any(|canary| holds(canary)));
+    }
+}

@@ -169,13 +169,13 @@ fn b30_real_pairs_show_no_difference_and_labels_that_differ_do() {
 fn zero_values_that_a_server_leaves_out_are_neither_a_difference_nor_rewritten() {
     let wanted = changed(&deployment(), |it| {
         push(&mut container(it)["env"], json!({"name": "EMPTY", "value": ""}));
-        container(it)["command"] = json!([]);
+        container(it)["args"] = json!([]);
         it["spec"]["replicas"] = json!(0);
         it["metadata"]["annotations"] = json!(null);
     });
     let stored = |object: &mut Value| {
         container(object)["env"][1].as_object_mut().unwrap().remove("value");
-        container(object).as_object_mut().unwrap().remove("command");
+        container(object).as_object_mut().unwrap().remove("args");
         object["spec"].as_object_mut().unwrap().remove("replicas");
     };
     let live = changed(&live_deployment(&wanted), stored);

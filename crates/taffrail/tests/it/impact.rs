@@ -38,21 +38,21 @@ const DRAWER: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: drawer}\
 const KUSTOMIZATION: &str = "resources: [../../base]\n";
 
 /// A Git repository of a test.
-struct Repository(tempfile::TempDir);
+pub(super) struct Repository(tempfile::TempDir);
 
 impl Repository {
-    fn new() -> Repository {
+    pub(super) fn new() -> Repository {
         let repository = Repository(tempfile::tempdir().unwrap());
         repository.git(&["init", "--quiet", "--initial-branch=main"]);
         repository.git(&["remote", "add", "origin", "git@git.example.com:example/fleet"]);
         repository
     }
 
-    fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         self.0.path()
     }
 
-    fn git(&self, arguments: &[&str]) {
+    pub(super) fn git(&self, arguments: &[&str]) {
         let mut git = Command::new("git");
         git.args(["-c", "user.name=test", "-c", "user.email=test@example.com"]).args(arguments);
         git.current_dir(self.path()).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
@@ -61,7 +61,7 @@ impl Repository {
     }
 
     /// Writes these files, removes those without content, and commits.
-    fn commit(&self, files: &[(&str, Option<&str>)]) {
+    pub(super) fn commit(&self, files: &[(&str, Option<&str>)]) {
         for (path, content) in files {
             let path = self.path().join(path);
             match content {
@@ -212,7 +212,7 @@ async fn apply(kubeconfig: &str, context: &str, manifest: &str, manager: &str) {
     cluster.apply(&request).await.unwrap();
 }
 
-fn impact(served: &Served, repository: &Repository, more: &[&str]) -> Answer {
+pub(super) fn impact(served: &Served, repository: &Repository, more: &[&str]) -> Answer {
     let mut command = command(&served.all(&[&["impact"], more].concat()));
     command.current_dir(repository.path());
     run(command, b"")

@@ -24,14 +24,14 @@ fn stage() -> Option<Real> {
 impl Real {
     /// Runs kubectl with a file of this object.
     fn send(&self, arguments: &[&str], object: &Value) -> String {
-        let file = tempfile::NamedTempFile::new().expect("a file");
-        fs::write(file.path(), object.to_string()).expect("it can be written");
-        let path = file.path().to_str().expect("it is UTF-8");
-        self.kubectl(&[arguments, &["-f", path]].concat())
+        self.try_send(arguments, &object.to_string()).unwrap_or_else(|error| panic!("{error:#}"))
     }
 
-    fn kubectl(&self, arguments: &[&str]) -> String {
-        self.0.kubectl(CLUSTER, arguments).unwrap_or_else(|error| panic!("{error:#}"))
+    fn try_send(&self, arguments: &[&str], text: &str) -> anyhow::Result<String> {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        fs::write(file.path(), text).expect("it can be written");
+        let path = file.path().to_str().expect("it is UTF-8");
+        self.0.kubectl(CLUSTER, &[arguments, &["-f", path]].concat())
     }
 }
 
@@ -105,15 +105,13 @@ impl DiffStage for Real {
         let (pointer, wanted) = &fields[0];
         loop {
             let live = self.send(&["get", "-o", "json"], object);
-            let probe = self.send(
-                &["replace", "--dry-run=server", "-o", "json"],
-                &serde_json::from_str(&live).expect("an object"),
-            );
-            let probe: Value = serde_json::from_str(&probe).expect("an object");
-            if probe.pointer(pointer) == Some(wanted) {
+            // Of a kind that was just defined, writes fail until admission knows it.
+            let probe = self.try_send(&["replace", "--dry-run=server", "-o", "json"], &live);
+            let probe = probe.map(|probe| serde_json::from_str::<Value>(&probe).expect("an object"));
+            if probe.as_ref().is_ok_and(|probe| probe.pointer(pointer) == Some(wanted)) {
                 break;
             }
-            assert!(started.elapsed() < Duration::from_secs(60), "{probe:#}");
+            assert!(started.elapsed() < Duration::from_secs(60), "{probe:?}");
         }
     }
 

@@ -18,10 +18,7 @@ pub(super) fn compare(snapshot: &Snapshot, question: &Question) -> ClusterDiff {
     for error in snapshot.errors() {
         answer.fail(error.scope.to_string(), error.reason.clone(), error.message.clone());
     }
-    let scope_of = |kind: &GroupKind| {
-        let is_namespaced = snapshot.is_namespaced(&kind.group, &kind.kind)?;
-        Some(if is_namespaced { KindScope::Namespaced } else { KindScope::Cluster })
-    };
+    let scope_of = |kind: &GroupKind| scope_in(snapshot, kind);
     let Some(set) = answer.read(question, NAMESPACE, &scope_of) else { return answer };
     let types = Types::built_in();
     for object in &set.objects {
@@ -38,6 +35,17 @@ pub(super) fn compare(snapshot: &Snapshot, question: &Question) -> ClusterDiff {
         answer.rows.push(row);
     }
     answer
+}
+
+/// Returns the scope of a kind in the cluster of a dump; `None` if the cluster does not have the kind.
+fn scope_in(snapshot: &Snapshot, kind: &GroupKind) -> Option<KindScope> {
+    let GroupKind { group, kind } = kind;
+    // A misspelt Secret must not count as a kind that nobody knows, whose values are shown.
+    if !snapshot.has_kind(group, kind) {
+        return None;
+    }
+    let is_namespaced = snapshot.is_namespaced(group, kind)?;
+    Some(if is_namespaced { KindScope::Namespaced } else { KindScope::Cluster })
 }
 
 /// Returns the object of a dump; `None` if the cluster did not have it.

@@ -10,7 +10,7 @@ use taffrail_merge::{GroupVersionKind, OpenApi, Schema, Type, TypeRef, built_in}
 use taffrail_object::{GroupKind, ObjectKey};
 use taffrail_plan::diff::{DiffInput, DiffOptions, DryRun, IgnoreRules, NoDryRun, diff};
 use taffrail_plan::manifests::{
-    self, ApplyMode, DeclaredObject, DeclaredSet, KindScope, ManifestErrors, ManifestFile,
+    self, ApplyMode, DeclaredObject, DeclaredSet, KindScope, ManifestErrorKind, ManifestErrors, ManifestFile,
 };
 
 use super::{ReadFile, rows};
@@ -118,7 +118,8 @@ impl ClusterDiff {
     }
 
     /// Reads the manifests as a cluster takes them, where `scope_of` returns the scope of a kind, and an object without a
-    /// namespace is in `namespace`; `None`, with the errors in this answer, if they are wrong or declare nothing.
+    /// namespace is in `namespace`; `None`, with the errors in this answer, if they are wrong or declare nothing. Objects of
+    /// kinds that nobody has are left out, with an error.
     pub(in crate::commands) fn read(
         &mut self,
         question: &Question,
@@ -126,11 +127,14 @@ impl ClusterDiff {
         scope_of: &dyn Fn(&GroupKind) -> Option<KindScope>,
     ) -> Option<DeclaredSet> {
         let namespace = question.namespace.as_deref().unwrap_or(namespace);
-        let mut set = match manifests_of(&question.files, namespace, scope_of) {
-            Ok(set) => set,
+        let (mut set, unknown) = match manifests_of(&question.files, namespace, scope_of) {
+            Ok(set) => (set, BTreeSet::new()),
             Err(errors) => {
                 self.errors.extend(told(&self.cluster, &errors));
-                return None;
+                // What is wrong with the other objects is told at once.
+                let unknown = unknown_kinds(&errors)?;
+                let any_scope = |kind: &GroupKind| scope_of(kind).or(Some(KindScope::Namespaced));
+                (manifests_of(&question.files, namespace, &any_scope).ok()?, unknown)
             }
         };
         let before = match question.before.is_empty() {
@@ -141,7 +145,8 @@ impl ClusterDiff {
         self.declared = set.objects.iter().map(|object| object.key.clone()).collect();
         self.left = before.objects.into_iter().map(|object| object.key).collect();
         self.left.retain(|key| !self.declared.contains(key));
-        if set.objects.is_empty() && self.left.is_empty() && !question.may_be_empty {
+        set.objects.retain(|object| !unknown.contains(&object.key.group_kind()));
+        if set.objects.is_empty() && unknown.is_empty() && self.left.is_empty() && !question.may_be_empty {
             // An empty input is rather a broken pipe than a set of nothing.
             let message = "there are no objects in the manifests".to_owned();
             self.fail("manifests".to_owned(), "NoObjects".to_owned(), message);
@@ -154,6 +159,15 @@ impl ClusterDiff {
         set.objects.iter_mut().for_each(|object| question.marks.put_on(object));
         Some(set)
     }
+}
+
+/// Returns the kinds that neither the cluster nor the manifests have; `None` if anything else is wrong with the manifests.
+fn unknown_kinds(errors: &ManifestErrors) -> Option<BTreeSet<GroupKind>> {
+    let kinds = errors.errors.iter().map(|error| match &error.kind {
+        ManifestErrorKind::UnknownKind { group, kind, .. } => Some(GroupKind::new(group, kind)),
+        _ => None,
+    });
+    kinds.collect::<Option<_>>().filter(|_| errors.more == 0)
 }
 
 fn manifests_of(
