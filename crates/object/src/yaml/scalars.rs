@@ -42,6 +42,7 @@ pub(super) fn key(value: &Value, text: &str) -> Result<String, &'static str> {
         Value::Number(number) => {
             // As Go does, with the digits of a float of 32 bits.
             let short = number.as_f64().filter(|_| is_written_as_float()).map(|float| float as f32);
+            let short = short.map(|float| if text.starts_with('-') { -float.abs() } else { float });
             let plain = short.filter(|it| *it == 0.0 || (1e-4..1e6).contains(&it.abs()));
             plain.map(|it| it.to_string()).ok_or("a YAML key is a large or tiny number; quote it")
         }
@@ -49,10 +50,45 @@ pub(super) fn key(value: &Value, text: &str) -> Result<String, &'static str> {
     }
 }
 
-/// Returns true for an unquoted scalar that means infinity or no number to Go's library, which JSON cannot express.
-pub(super) fn is_beyond_json(text: &str) -> bool {
-    let word = text.strip_prefix(['+', '-']).unwrap_or(text);
-    matches!(word, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN")
+/// Returns the key that Go's library makes of a scalar that means infinity or no number, which as a value JSON cannot
+/// express; `None` for other scalars.
+pub(super) fn beyond_json(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Option<&'static str> {
+    let may_be_number = match tag {
+        Some(tag) => tag.suffix_in_namespace(STANDARD_TAGS).as_deref() == Some("float"),
+        None => style == ScalarStyle::Plain,
+    };
+    match text {
+        _ if !may_be_number => None,
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => Some(".inf"),
+        "-.inf" | "-.Inf" | "-.INF" => Some("-.inf"),
+        ".nan" | ".NaN" | ".NAN" => Some(".nan"),
+        _ => None,
+    }
+}
+
+/// Returns true for a key that merges its value to Go's library: `<<` without quotes, or with a tag that says so.
+pub(super) fn is_merge_key(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> bool {
+    let merges = match tag {
+        None => style == ScalarStyle::Plain,
+        Some(tag) => {
+            tag.suffix_in_namespace(STANDARD_TAGS).as_deref() == Some("merge") || tag.to_string() == "!"
+        }
+    };
+    merges && text == "<<"
+}
+
+/// Returns false for a scalar that Go's library refuses because it does not have the type of its tag.
+pub(super) fn has_type_of_tag(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> bool {
+    let Some(name) = tag.and_then(|tag| tag.suffix_in_namespace(STANDARD_TAGS)) else { return true };
+    let value = plain(text);
+    match &*name {
+        "null" => value.is_null(),
+        "bool" => value.is_boolean(),
+        "int" => value.is_number() && integer(&text.replace('_', "")).is_some(),
+        "float" => value.is_number() || beyond_json(text, style, tag).is_some(),
+        "binary" => bytes(text).is_some(),
+        _ => true,
+    }
 }
 
 fn bytes(text: &str) -> Option<Value> {

@@ -63,6 +63,11 @@ pub enum WrittenError {
     },
 }
 
+/// Returns true for a character of the name of an anchor in YAML 1.1, as Go's library has it.
+fn is_of_anchor(letter: char) -> bool {
+    letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_')
+}
+
 const OLD_BREAK: &str =
     "a text has a line break of YAML 1.1 (U+0085, U+2028 or U+2029); write it as an escape in double quotes";
 
@@ -132,6 +137,7 @@ fn build(text: &str, builder: &mut Builder) -> Result<(), (u64, Stop)> {
     let depth = MAX_DEPTH as usize;
     let options = granit_parser::options! {
         emit_comments: false,
+        emit_anchor_events: builder.written.is_some(),
         flow_nesting_limit: depth,
         block_nesting_limit: depth,
     };
@@ -239,14 +245,25 @@ impl Builder {
             }
             Event::SequenceEnd | Event::MappingEnd => return self.end(),
             _ if self.too_deep > 0 => {}
+            Event::Anchor(_, name) if !name.chars().all(is_of_anchor) => {
+                // Go's library ends the name there, and reads the rest as content.
+                return Err("the name of an anchor has a character other than A-Z, a-z, 0-9, - and _".into());
+            }
             Event::Scalar(text, style, anchor, tag) => {
                 let value = scalars::value(&text, style, tag.as_deref());
+                if self.written.is_some() && !scalars::has_type_of_tag(&text, style, tag.as_deref()) {
+                    return Err("a value does not have the type of its tag".into());
+                }
                 self.name(anchor, &value)?;
                 self.remember(TREE_VALUE_BYTES + text.len())?;
+                let number = self.written.and_then(|_| scalars::beyond_json(&text, style, tag.as_deref()));
                 if self.awaits_key() {
-                    let is_merge = &*text == "<<" && style == ScalarStyle::Plain;
+                    let is_merge = match self.written {
+                        Some(_) => scalars::is_merge_key(&text, style, tag.as_deref()),
+                        None => &*text == "<<" && style == ScalarStyle::Plain,
+                    };
                     let text = match value {
-                        Value::String(text) => text,
+                        Value::String(text) => number.map_or(text, str::to_owned),
                         _ if self.written.is_some() => scalars::key(&value, &text)?,
                         // A server prints a key that looks like a number in quotes, or as it is: `010` stays `010`.
                         _ => text.into_owned(),
@@ -261,7 +278,7 @@ impl Builder {
                     // Go's library ends it at the first line that is not indented, and the parser does not.
                     return Err("the document is a block of text".into());
                 }
-                if self.written.is_some() && style == ScalarStyle::Plain && scalars::is_beyond_json(&text) {
+                if number.is_some() {
                     return Err("JSON has neither infinity nor NaN".into());
                 }
                 return self.put(value, false, Lines::of_scalar(self.line));

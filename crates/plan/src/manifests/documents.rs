@@ -1,6 +1,8 @@
 //! The documents of a file, separated and read as kubectl's decoder does (`YAMLOrJSONDecoder` of apimachinery): a text
-//! that begins with `{` is JSON objects one after another, and YAML from the first that is not JSON; YAML documents are
-//! separated by lines of `---`.
+//! that begins with `{` is JSON values one after another. If the first or the second is not JSON, it and all that follows
+//! is YAML. YAML documents are separated by lines of `---`.
+
+use std::borrow::Cow;
 
 use serde_json::Value;
 use taffrail_object::Lines;
@@ -46,6 +48,8 @@ enum Format {
     TooLarge,
     /// JSON if it begins with `{`.
     Unknown,
+    /// JSON, of which so many values were read.
+    Json(usize),
     /// YAML, with the reason for which a text that begins with `{` is not JSON.
     Yaml(Option<Failed>),
     Over,
@@ -57,26 +61,43 @@ impl<'t, 's> Documents<'t, 's> {
         Documents { rest: file.content, line: 1, format, separator: None, replayed }
     }
 
+    /// Returns the documents of a text that is YAML even if it begins with `{`.
+    #[cfg(test)]
+    pub(super) fn of_yaml(file: &ManifestFile<'t>, replayed: &'s mut usize) -> Documents<'t, 's> {
+        Documents { format: Format::Yaml(None), ..Documents::of(file, replayed) }
+    }
+
     fn skip(&mut self, bytes: usize) {
         let (passed, rest) = self.rest.split_at_checked(bytes).unwrap_or((self.rest, &[]));
         self.line += newlines(passed);
         self.rest = rest;
     }
 
-    /// Reads the JSON object at the start of the text.
+    /// Reads the JSON value at the start of the text, and passes it. The outer error is that of a text which may be YAML.
     fn json(&mut self) -> Result<Result<Document, Failed>, Failed> {
         let mut parser = Parser::without_items();
         let (text, line) = (self.rest, self.line);
-        let (document, rest) = parser.parse_first(text).map_err(|error| {
-            let before = text.get(..error.offset).unwrap_or_default();
-            let kind = match error.kind {
-                json::ErrorKind::TooDeep => ManifestErrorKind::TooDeep,
-                kind => ManifestErrorKind::Json(kind.to_string()),
-            };
-            (line + newlines(before), kind)
-        })?;
-        self.skip(text.len() - rest.len());
+        let (document, rest) = match parser.parse_first(text) {
+            Ok(read) => read,
+            Err(error) => {
+                let line = line + newlines(text.get(..error.offset).unwrap_or_default());
+                return match error.kind {
+                    json::ErrorKind::TooDeep => Err((line, ManifestErrorKind::TooDeep)),
+                    // It is JSON, also to kubectl, which then refuses the number. To YAML, it is a text.
+                    kind @ json::ErrorKind::NumberOutOfRange => {
+                        self.rest = &[];
+                        Ok(Err((line, ManifestErrorKind::Json(kind.to_string()))))
+                    }
+                    kind => Err((line, ManifestErrorKind::Json(kind.to_string()))),
+                };
+            }
+        };
         let root = document.root();
+        // Kubectl separates what follows by its own rules for white space.
+        let after = text.len() - rest.len();
+        let blank =
+            text.get(..after).unwrap_or(text).iter().rev().take_while(|byte| byte.is_ascii_whitespace());
+        self.skip(after - blank.count());
         if tree_bytes(root.text().unwrap_or_default()) > MAX_TREE_BYTES {
             return Ok(Err((line, ManifestErrorKind::TooManyValues)));
         }
@@ -87,14 +108,20 @@ impl<'t, 's> Documents<'t, 's> {
         Ok(read.map(|tree| Document { tree, lines, before: 0, repeated: None }))
     }
 
-    /// Takes the lines up to the next separator and passes that; returns them with the number of the first.
+    /// Takes the lines up to the next separator and passes that; returns them with the number of the first. A separator
+    /// before all other lines is one of them.
     fn piece(&mut self) -> (&'t [u8], u64) {
         let (text, first) = (self.rest, self.line);
         let mut at = 0;
         for line in text.split_inclusive(|byte| *byte == b'\n') {
             if let Some(after) = line.strip_prefix(b"---") {
+                let is_separator = matches!(after.trim_ascii_start().first(), None | Some(b'#'));
+                if is_separator && at == 0 {
+                    at += line.len();
+                    continue;
+                }
                 self.skip(at);
-                if !matches!(after.trim_ascii_start().first(), None | Some(b'#')) {
+                if !is_separator {
                     self.separator = Some((self.line, ManifestErrorKind::Separator));
                 }
                 self.skip(line.len());
@@ -106,12 +133,38 @@ impl<'t, 's> Documents<'t, 's> {
         (text, first)
     }
 
+    /// Passes the white space before what is not JSON, up to its first line break, as kubectl does; false if it reads no
+    /// further, because fewer than four bytes are left.
+    fn skip_blank_line(&mut self) -> bool {
+        let mut passed = 0;
+        let is_readable = loop {
+            let rest = self.rest.get(passed..).unwrap_or_default();
+            match rest.first() {
+                _ if rest.len() < 4 => break false,
+                Some(b'\n') => {
+                    passed += 1;
+                    break true;
+                }
+                Some(b' ' | b'\t' | b'\r' | b'\x0b' | b'\x0c') => passed += 1,
+                _ => break true,
+            }
+        };
+        self.skip(passed);
+        is_readable
+    }
+
     fn yaml(&mut self, piece: &[u8], first: u64) -> Result<Document, Failed> {
         let before = first - 1;
+        let piece = &*lines_of_go(piece);
         let text = std::str::from_utf8(piece).map_err(|error| {
             let valid = piece.get(..error.valid_up_to()).unwrap_or_default();
             (first + newlines(valid), ManifestErrorKind::NotUtf8)
         })?;
+        if let Some(line) = text.split('\n').position(|line| line.starts_with('\u{feff}')) {
+            // Kubectl loses the first letters of the lines after it.
+            let message = "a line begins with a byte order mark".to_owned();
+            return Err((first + line as u64, ManifestErrorKind::Yaml(message)));
+        }
         let written = yaml::read_written(text, MAX_NESTING).map_err(|error| match error {
             WrittenError::Syntax(error) => {
                 (before + error.line.unwrap_or(1), ManifestErrorKind::Yaml(error.message))
@@ -148,18 +201,35 @@ impl Iterator for Documents<'_, '_> {
                     return Some(Err((1, ManifestErrorKind::FileTooLarge)));
                 }
                 Format::Unknown => {
-                    let start = self.rest.trim_ascii_start();
-                    if start.first() != Some(&b'{') {
-                        // A byte order mark is no part of YAML's content.
-                        self.rest = self.rest.strip_prefix(b"\xef\xbb\xbf").unwrap_or(self.rest);
-                        self.format = Format::Yaml(None);
+                    let is_json = self.rest.trim_ascii_start().first() == Some(&b'{');
+                    self.format = if is_json { Format::Json(0) } else { Format::Yaml(None) };
+                    continue;
+                }
+                Format::Json(count) => {
+                    let (rest, line) = (self.rest, self.line);
+                    let start = rest.trim_ascii_start();
+                    if start.is_empty() {
+                        self.format = Format::Over;
                         continue;
                     }
-                    self.skip(self.rest.len() - start.len());
-                    match self.json() {
-                        Ok(read) => return Some(read),
-                        Err(failed) => self.format = Format::Yaml(Some(failed)),
+                    self.skip(rest.len() - start.len());
+                    let failed = match self.json() {
+                        Ok(read) => {
+                            self.format = Format::Json(count + 1);
+                            match read {
+                                Ok(document) if document.tree.is_null() => continue,
+                                read => return Some(read),
+                            }
+                        }
+                        Err(failed) => failed,
+                    };
+                    (self.rest, self.line) = (rest, line);
+                    // After two values, kubectl takes the text for JSON.
+                    if count > 1 || !self.skip_blank_line() {
+                        self.format = Format::Over;
+                        return Some(Err(failed));
                     }
+                    self.format = Format::Yaml(Some(failed));
                     continue;
                 }
                 Format::Yaml(failed) => failed,
@@ -180,6 +250,21 @@ impl Iterator for Documents<'_, '_> {
             }
         }
     }
+}
+
+/// Returns the lines of a document as kubectl hands them to its YAML library: each ends with a line feed alone, and a byte
+/// order mark before them is no part of the content.
+fn lines_of_go(piece: &[u8]) -> Cow<'_, [u8]> {
+    let piece = piece.strip_prefix(b"\xef\xbb\xbf").unwrap_or(piece);
+    if piece.ends_with(b"\n") && !piece.windows(2).any(|pair| pair == b"\r\n") {
+        return Cow::Borrowed(piece);
+    }
+    let mut lines = Vec::with_capacity(piece.len() + 1);
+    for line in piece.split_inclusive(|byte| *byte == b'\n') {
+        lines.extend(line.strip_suffix(b"\n").map_or(line, |line| line.strip_suffix(b"\r").unwrap_or(line)));
+        lines.push(b'\n');
+    }
+    Cow::Owned(lines)
 }
 
 fn newlines(text: &[u8]) -> u64 {

@@ -190,7 +190,10 @@ impl ManifestErrorKind {
                 "check indentation, quotes and brackets; documents are separated by lines of --- alone".into()
             }
             Kind::Separator => "move the content to the next line".into(),
-            Kind::Json(_) => "the text begins with '{' and was also tried as YAML".into(),
+            Kind::Json(_) => {
+                "a text that begins with '{' is JSON; only its first or second document may be YAML instead"
+                    .into()
+            }
             Kind::TooDeep | Kind::ObjectTooLarge => "no API server stores such an object".into(),
             Kind::Aliases => "write the values out instead of repeating them by aliases".into(),
             Kind::TooManyObjects => "name fewer files".into(),

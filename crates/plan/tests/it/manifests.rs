@@ -91,33 +91,45 @@ web.yaml:5: not YAML: a second document begins in a text of one document
 }
 
 #[test]
-fn json_objects_follow_one_another_and_yaml_may_follow_them() {
+fn json_objects_follow_one_another_and_yaml_may_follow_the_first() {
     let json = |name: &str| {
         format!(
             "{{\"apiVersion\": \"v1\",\n \"kind\": \"ConfigMap\",\n \"metadata\": {{\"name\": \"{name}\"}}}}"
         )
     };
-    let text = format!("\n{}{}\n\n{}\n---\n{}", json("a"), json("b"), json("c"), config_map("d", ""));
-    assert_eq!(
-        keys(&text),
-        [
-            "2 /ConfigMap/default/a",
-            "4 /ConfigMap/default/b",
-            "8 /ConfigMap/default/c",
-            "12 /ConfigMap/default/d"
-        ]
+    let text = format!("\n{}{} null\n\n{}\n", json("a"), json("b"), json("c"));
+    assert_eq!(keys(&text), ["2 /ConfigMap/default/a", "4 /ConfigMap/default/b", "8 /ConfigMap/default/c"]);
+    let text = format!("{}\n---\n{}", json("a"), config_map("b", ""));
+    assert_eq!(keys(&text), ["1 /ConfigMap/default/a", "5 /ConfigMap/default/b"]);
+    // An indented separator is none, to kubectl neither.
+    let text = format!("{}\n ---\n{}", json("a"), config_map("b", ""));
+    assert!(
+        told(&read(&text).unwrap_err()).starts_with("web.yaml:4: "),
+        "{}",
+        told(&read(&text).unwrap_err())
     );
+    let mixed = format!("{}{}\n---\n{}", json("a"), json("b"), config_map("c", ""));
     // YAML in braces, which is not JSON.
     assert_eq!(keys("{apiVersion: v1, kind: Node, # x\n metadata: {name: a}}"), ["1 /Node//a"]);
     assert_data_eq!(
-        refusals(&["{\"a\": 1,\n \"b\": }", "{{ .Values.all }}\n", "[{\"kind\": \"List\"}]"]),
+        refusals(&[
+            "{\"a\": 1,\n \"b\": }",
+            "{{ .Values.all }}\n",
+            "[{\"kind\": \"List\"}]",
+            &mixed,
+            "{\"a\": 1e999}",
+        ]),
         str![[r#"
 web.yaml:1: not an object, but a map without apiVersion and kind
   each document is a map with apiVersion, kind and metadata; leave other files out
 web.yaml:1: not JSON: unexpected '{', expected a key in double quotes
-  the text begins with '{' and was also tried as YAML
+  a text that begins with '{' is JSON; only its first or second document may be YAML instead
 web.yaml:1: not an object, but a list
   each document is a map with apiVersion, kind and metadata; leave other files out
+web.yaml:6: not JSON: unexpected '-', expected a digit
+  a text that begins with '{' is JSON; only its first or second document may be YAML instead
+web.yaml:1: not JSON: number too large for a 64-bit float
+  a text that begins with '{' is JSON; only its first or second document may be YAML instead
 
 "#]]
     );
@@ -135,6 +147,23 @@ fn values_are_those_that_gos_library_reads() {
         "merged": {"a": 1, "b": 3}, "list": {"a": 1, "c": 3}, "twice": 8, "quoted": "a b",
     });
     assert_eq!(value["data"], expected);
+    let text = config_map("a", "data:\n  .INF: a\n  -.Inf: b\n  .NaN: c\n  -0.0: d\n  '.INF': e\n")
+        + "  text: !!str .inf\n  number: !!int '010'\n  part: !!float 1\n  bytes: !!binary aGk=\n";
+    let expected = serde_json::json!({
+        ".inf": "a", "-.inf": "b", ".nan": "c", "-0": "d", ".INF": "e",
+        "text": ".inf", "number": 8, "part": 1, "bytes": "hi",
+    });
+    assert_eq!(objects(&text).remove(0).value["data"], expected);
+    let text = config_map(
+        "a",
+        "data:\n  a: {!!merge '<<': {x: 1}}\n  b: {! \"<<\": {x: 1}}\n  c: {!!str <<: {x: 1}}\n",
+    );
+    let expected = serde_json::json!({"a": {"x": 1}, "b": {"x": 1}, "c": {"<<": {"x": 1}}});
+    assert_eq!(objects(&text).remove(0).value["data"], expected);
+    // A carriage return before a line break is no part of it, and one more is a break of its own.
+    let text = config_map("a", "data: {text: 'a\r\r\n  b', more: 'c\r\n  d'}\n");
+    let expected = serde_json::json!({"text": "a b", "more": "c d"});
+    assert_eq!(objects(&text).remove(0).value["data"], expected);
     assert_data_eq!(
         refusals(&[
             &config_map("a", "data: {? {a: b} : c}\n"),
@@ -143,6 +172,11 @@ fn values_are_those_that_gos_library_reads() {
             &config_map("a", "data:\n  a: .inf\n"),
             &config_map("a", "data:\n  <<: 1\n"),
             &config_map("a", "data:\n\ta: 1\n"),
+            &config_map("a", "data: &a:b 1\n"),
+            &config_map("a", "data: !!int x\n"),
+            &config_map("a", "data: !!int 1.5\n"),
+            &config_map("a", "data: !!binary '%'\n"),
+            &config_map("a", "\u{feff}data: {}\n"),
         ]),
         str![[r#"
 web.yaml:5: not YAML: a YAML key is not a string
@@ -156,6 +190,16 @@ web.yaml:6: not YAML: JSON has neither infinity nor NaN
 web.yaml:6: not YAML: the YAML key << merges a map or a list of maps, and this is neither
   check indentation, quotes and brackets; documents are separated by lines of --- alone
 web.yaml:6: not YAML: tabs disallowed within this context (block indentation)
+  check indentation, quotes and brackets; documents are separated by lines of --- alone
+web.yaml:5: not YAML: the name of an anchor has a character other than A-Z, a-z, 0-9, - and _
+  check indentation, quotes and brackets; documents are separated by lines of --- alone
+web.yaml:5: not YAML: a value does not have the type of its tag
+  check indentation, quotes and brackets; documents are separated by lines of --- alone
+web.yaml:5: not YAML: a value does not have the type of its tag
+  check indentation, quotes and brackets; documents are separated by lines of --- alone
+web.yaml:5: not YAML: a value does not have the type of its tag
+  check indentation, quotes and brackets; documents are separated by lines of --- alone
+web.yaml:5: not YAML: a line begins with a byte order mark
   check indentation, quotes and brackets; documents are separated by lines of --- alone
 
 "#]]
