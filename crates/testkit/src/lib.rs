@@ -7,6 +7,7 @@ pub mod binary;
 pub mod examples;
 mod exchange;
 pub mod fake_hub;
+pub mod go_modules;
 pub mod hub;
 pub mod kube;
 mod kubeconfig;

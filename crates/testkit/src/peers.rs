@@ -3,11 +3,12 @@
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::binary::workspace;
 use crate::kube::cache;
@@ -30,6 +31,24 @@ pub fn unavailable(name: &str) -> Result<Option<String>> {
         return Ok(None);
     }
     Ok(Some(format!("`{name}` is not in the cache, and `go`, which builds it, is not installed")))
+}
+
+/// Returns the reason why nothing that needs Go itself can run; `None` if it is installed.
+pub fn without_go() -> Option<String> {
+    (!can_build()).then(|| "`go` is not installed (https://go.dev/dl)".to_owned())
+}
+
+/// Returns true if there is a reason why a test cannot run, after it printed that the test is skipped and why.
+///
+/// # Errors
+/// If there is one and `CI` is `true`: there, a skipped test is a failure.
+pub fn skips(test: &str, why: Option<String>) -> Result<bool> {
+    let Some(why) = why else { return Ok(false) };
+    if std::env::var("CI").is_ok_and(|value| value == "true") {
+        bail!("{test} cannot run: {why}");
+    }
+    let _ = writeln!(std::io::stderr(), "{test}: skipped: {why}");
+    Ok(true)
 }
 
 /// Builds the peer called `name`, unless it is cached, and returns its path. After it built one, deletes those of its
@@ -67,6 +86,50 @@ pub fn build(name: &str) -> Result<PathBuf> {
     touch(&target);
     forget_old(folder, name);
     Ok(target)
+}
+
+/// A peer that answers lines with lines, in a process of its own, which ends with this.
+#[derive(Debug)]
+pub struct Process {
+    process: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Process {
+    /// Builds the peer called `name`, unless it is cached, and starts it.
+    ///
+    /// # Errors
+    /// If it cannot be built or started.
+    pub fn start(name: &str) -> Result<Process> {
+        let mut process = Command::new(build(name)?)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start the peer {name}"))?;
+        let pipes = process.stdin.take().zip(process.stdout.take());
+        let (input, output) = pipes.with_context(|| format!("the peer {name} has no pipes"))?;
+        Ok(Process { process, input, output: BufReader::new(output) })
+    }
+
+    /// Sends a line and returns the answer.
+    ///
+    /// # Errors
+    /// If the peer ended.
+    pub fn ask(&mut self, line: &str) -> Result<String> {
+        self.input.write_all(format!("{line}\n").as_bytes()).context("a peer reads no more")?;
+        let mut answer = String::new();
+        self.output.read_line(&mut answer).context("the answer of a peer cannot be read")?;
+        ensure!(!answer.is_empty(), "a peer ended before it answered");
+        Ok(answer)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
 }
 
 fn source(name: &str) -> PathBuf {

@@ -13,6 +13,8 @@
 //! | `errors`, `near` | errors with places and hints; words similar to a misspelt one |
 
 mod annotations;
+#[cfg(test)]
+mod beside_go;
 mod documents;
 mod errors;
 mod near;

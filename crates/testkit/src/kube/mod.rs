@@ -35,8 +35,8 @@ use anyhow::{Context, Result, bail};
 
 pub use cluster::AUDIT_LOG;
 use launch::Launcher;
-pub use programs::Programs;
 pub use programs::cache;
+pub use programs::{Programs, kubernetes_version};
 pub use record::{Held, version};
 pub use state::{Member, ProcessRecord, RunState};
 

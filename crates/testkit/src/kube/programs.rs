@@ -53,6 +53,14 @@ fn required(go_mod: &'static str, module: &str) -> Result<&'static str> {
         .with_context(|| format!("the go.mod files of testkit do not require {module}"))
 }
 
+/// Returns the version of Kubernetes' sources from which control planes are built, such as `v1.36.3`.
+///
+/// # Errors
+/// If the `go.mod` files in `kube/` do not require them.
+pub fn kubernetes_version() -> Result<String> {
+    Ok(format!("v{}", Versions::read()?.kubernetes))
+}
+
 impl Programs {
     /// Returns the programs, and builds them first if they are not in the cache.
     pub fn ensure() -> Result<Self> {
