@@ -25,6 +25,8 @@ enum Task {
     Try(tasks::tryout::Try),
     #[command(subcommand)]
     Bench(tasks::bench::Bench),
+    #[command(subcommand)]
+    Conformance(tasks::conformance::Conformance),
     Docs(tasks::docs::Docs),
     Fuzz(tasks::fuzz::Fuzz),
     Page(tasks::page::Page),
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         Task::Kube(task) => task.run(),
         Task::Try(task) => task.run(),
         Task::Bench(task) => task.run(),
+        Task::Conformance(task) => task.run(),
         Task::Docs(task) => task.run(),
         Task::Fuzz(task) => task.run(),
         Task::Page(task) => task.run(),

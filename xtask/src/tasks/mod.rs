@@ -1,6 +1,7 @@
 //! The tasks, each in a file of its own.
 
 pub(crate) mod bench;
+pub(crate) mod conformance;
 pub(crate) mod docs;
 pub(crate) mod fuzz;
 pub(crate) mod kube;

@@ -1,13 +1,13 @@
 //! Random applies and updates, beside the library that the Kubernetes API server uses (`bench/peers/merge`).
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::io::Write as _;
 
 use fastrand::Rng;
 use serde_json::{Value, json};
 use taffrail_merge::{Conflict, FieldSet, Managers, Schema, Type, TypeRef, UpdateError, Updater, equal};
-use taffrail_testkit::peers;
+use taffrail_testkit::peers::{self, Process};
 
+use super::document;
 use super::random::{self, ROOT};
 
 /// The number of steps of a run, unless the variable `TAFFRAIL_MERGE_STEPS` has another one.
@@ -15,36 +15,6 @@ const STEPS: usize = 20_000;
 
 /// The number of steps with one object.
 const SESSION: usize = 40;
-
-/// The library in a process of its own.
-struct Peer {
-    process: Child,
-    input: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
-impl Peer {
-    fn start() -> Peer {
-        let program = peers::build("merge").unwrap();
-        let mut process = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (input, output) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
-        Peer { process, input, output: BufReader::new(output) }
-    }
-
-    fn ask(&mut self, request: &Value) -> Value {
-        writeln!(self.input, "{request}").unwrap();
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
-    }
-}
-
-impl Drop for Peer {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
 
 /// Returns what differs between the state after a step here and there.
 fn difference(
@@ -88,8 +58,8 @@ fn difference(
 
 #[test]
 fn random_steps_give_what_the_library_of_the_api_server_gives() {
-    if let Some(why) = peers::unavailable("merge").unwrap() {
-        let _ = writeln!(std::io::stderr(), "random_steps_give_what_the_library…: skipped: {why}");
+    let test = "random_steps_give_what_the_library_of_the_api_server_gives";
+    if peers::skips(test, peers::unavailable("merge").unwrap()).unwrap() {
         return;
     }
     let seed = std::env::var("TAFFRAIL_MERGE_SEED")
@@ -97,7 +67,11 @@ fn random_steps_give_what_the_library_of_the_api_server_gives() {
         .map_or_else(|| Rng::new().u64(..), |it| it.parse().unwrap());
     let steps = std::env::var("TAFFRAIL_MERGE_STEPS").ok().map_or(STEPS, |it| it.parse().unwrap());
     let mut random = Rng::with_seed(seed);
-    let mut peer = Peer::start();
+    let mut peer = Process::start("merge").unwrap();
+    let mut ask = |request: &Value| -> Value {
+        let answer = peer.ask(&request.to_string()).unwrap();
+        serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{error}: {answer}"))
+    };
     let (mut done, mut applied, mut in_conflict, mut invalid) = (0, 0, 0, 0);
     while done < steps {
         let mut schema = random::schema(&mut random);
@@ -106,15 +80,15 @@ fn random_steps_give_what_the_library_of_the_api_server_gives() {
             0 => FieldSet::from_iter([vec![taffrail_merge::PathElement::Field("d".to_owned())]]),
             _ => FieldSet::default(),
         };
-        let begin = |schema: &Schema, keeps: bool| json!({"schema": random::document(schema), "type": ROOT, "keeps": keeps, "ignored": ignored.to_fields_v1()});
-        peer.ask(&begin(&schema, false));
+        let begin = |schema: &Schema, keeps: bool| json!({"schema": document::write(schema), "type": ROOT, "keeps": keeps, "ignored": ignored.to_fields_v1()});
+        ask(&begin(&schema, false));
         let (mut live, mut managers) = (json!({}), Managers::new());
         let mut log = vec![begin(&schema, false).to_string()];
         for _ in 0..SESSION {
             done += 1;
             if random.u8(0..30) == 0 {
                 random::change(&mut random, schema.types.get_mut(ROOT).unwrap());
-                peer.ask(&begin(&schema, true));
+                ask(&begin(&schema, true));
                 log.push(begin(&schema, true).to_string());
             }
             let updater = Updater::new(Type::new(&schema, &root), "v1").ignoring(ignored.clone());
@@ -156,7 +130,7 @@ fn random_steps_give_what_the_library_of_the_api_server_gives() {
             in_conflict += usize::from(matches!(refused, Some(UpdateError::Conflicts(_))));
             invalid += usize::from(matches!(refused, Some(UpdateError::Invalid(_) | UpdateError::Live(_))));
             let request = json!({"manager": manager, "object": object, "force": force, "update": is_update});
-            let told = peer.ask(&request);
+            let told = ask(&request);
             log.push(request.to_string());
             if let Some(difference) = difference(&live, &managers, refused.as_ref(), &told) {
                 let owned = before

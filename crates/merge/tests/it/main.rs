@@ -4,4 +4,6 @@
 
 mod beside_go;
 mod built_in;
+mod document;
+mod own_suite;
 mod random;

@@ -5,10 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde::Deserialize;
-use taffrail_testkit::{binary, peers};
+use taffrail_testkit::{binary, go_modules, peers};
 
 use super::measure::median;
 
@@ -86,7 +86,7 @@ impl Rules {
         ensure!(self.rounds > 0 && self.runs > 0, "there must be at least one round, and one run");
         let scripts = match &self.customizations {
             Some(folder) => std::path::absolute(folder)?,
-            None => customizations()?,
+            None => go_modules::folder(ARGO_CD, VERSION)?.join("resource_customizations"),
         };
         let scripts = scripts.to_str().context("the path of a file of the benchmark is not valid UTF-8")?;
         let peer = peers::build("rules")?;
@@ -160,32 +160,6 @@ impl Rules {
         }
         Ok(all)
     }
-}
-
-/// Returns the folder of Argo CD's own scripts in Go's module cache; downloads the module if it is not there.
-fn customizations() -> Result<PathBuf> {
-    let module = format!("{ARGO_CD}@{VERSION}");
-    let go = |arguments: &[&str]| {
-        Command::new("go")
-            .args(arguments)
-            // A module may ask for a later Go than this one; nothing of it is built.
-            .env("GOTOOLCHAIN", "local")
-            .env("GOFLAGS", "-mod=mod")
-            .current_dir(std::env::temp_dir())
-            .stdin(Stdio::null())
-            .output()
-            .context("cannot run `go`, which downloads Argo CD's scripts: install it, or name a folder with --customizations")
-    };
-    let output = go(&["env", "GOMODCACHE"])?;
-    let cache = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    let folder = Path::new(&cache).join(&module).join("resource_customizations");
-    if !folder.is_dir() {
-        let output = go(&["mod", "download", "-json", &module])?;
-        if !folder.is_dir() {
-            bail!("`go mod download {module}` failed: {}", String::from_utf8_lossy(&output.stdout).trim());
-        }
-    }
-    Ok(folder)
 }
 
 /// Runs one side on one thread and parses its output.
