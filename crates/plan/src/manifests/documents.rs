@@ -115,7 +115,9 @@ impl<'t, 's> Documents<'t, 's> {
         let mut at = 0;
         for line in text.split_inclusive(|byte| *byte == b'\n') {
             if let Some(after) = line.strip_prefix(b"---") {
-                let is_separator = matches!(after.trim_ascii_start().first(), None | Some(b'#'));
+                // White space is that of Unicode, as kubectl has it.
+                let is_separator =
+                    matches!(String::from_utf8_lossy(after).trim_start().chars().next(), None | Some('#'));
                 if is_separator && at == 0 {
                     at += line.len();
                     continue;

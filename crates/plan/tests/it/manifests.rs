@@ -62,6 +62,7 @@ fn documents_are_separated_as_kubectl_does() {
         format!("{a}---\n{b}"),
         format!("# first\n---\n{a}---   # second\n\n{b}---\n"),
         format!("---\n---\n# nothing\n---\nnull\n---\n{a}--- \r\n{b}...\n"),
+        format!("{a}---\u{a0}\n{b}"),
         format!("\u{feff}{a}---\r\n{b}").replace('\n', "\r\n"),
     ] {
         let names: Vec<_> = objects(&text).into_iter().map(|object| object.key.name).collect();
