@@ -19,6 +19,6 @@ impl Merge {
     pub(crate) fn run(self) -> Result<()> {
         let mut environment = vec![("TAFFRAIL_MERGE_STEPS", self.steps.to_string())];
         environment.extend(self.seed.map(|seed| ("TAFFRAIL_MERGE_SEED", seed.to_string())));
-        super::test("taffrail-merge", &["own_suite::", "beside_go::"], &environment)
+        super::test("taffrail-merge", &["--test", "it"], &["own_suite::", "beside_go::"], &environment)
     }
 }

@@ -26,11 +26,13 @@ impl Conformance {
     }
 }
 
-/// Runs the tests of a package that have one of these texts in their names, prints what they print, and fails if one of
-/// them does or cannot run.
-fn test(package: &str, names: &[&str], environment: &[(&str, String)]) -> Result<()> {
+/// Runs the tests of a package's target that have one of these texts in their names, prints what they print, and fails if
+/// one of them does or cannot run.
+fn test(package: &str, target: &[&str], names: &[&str], environment: &[(&str, String)]) -> Result<()> {
     let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["test", "--quiet", "--package", package, "--", "--nocapture", "--test-threads=1"])
+        .args(["test", "--quiet", "--package", package])
+        .args(target)
+        .args(["--", "--nocapture", "--test-threads=1"])
         .args(names)
         .envs(environment.iter().map(|(name, value)| (name, value)))
         // A test that is skipped compares nothing.

@@ -18,6 +18,6 @@ impl Yaml {
     pub(crate) fn run(self) -> Result<()> {
         let mut environment = vec![("TAFFRAIL_YAML_MUTATIONS", self.mutations.to_string())];
         environment.extend(self.seed.map(|seed| ("TAFFRAIL_YAML_SEED", seed.to_string())));
-        super::test("taffrail-plan", &["beside_go::"], &environment)
+        super::test("taffrail-plan", &["--lib"], &["beside_go::"], &environment)
     }
 }
