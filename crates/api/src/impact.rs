@@ -30,6 +30,13 @@ pub struct ImpactRow {
     pub object: ObjectKey,
     /// What becomes of it.
     pub effect: ImpactEffect,
+    /// True if the manifest is the same before and after the change, so that what differs in the cluster differs already; left
+    /// out if false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub differs_already: bool,
+    /// The reason why the object stays, for people; left out for objects that do not stay undeclared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// The comparison of the manifest at the newer commit with the live object; left out for an object that has no manifest
     /// there.
     #[serde(default, skip_serializing_if = "Option::is_none")]

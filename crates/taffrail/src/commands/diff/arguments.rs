@@ -12,21 +12,22 @@ use crate::commands::wait::ClusterArguments;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  taffrail diff -f deploy/                       what would change in the current context?
-  taffrail diff -f deploy/ --all-contexts        in all clusters
+  taffrail diff -f deploy/                     what would change?
+  taffrail diff -f deploy/ --all-contexts      in all clusters
   kustomize build . | taffrail diff -f -
   taffrail diff -f deploy/ --ignore-rules ignore.yaml
   taffrail diff -f app.yaml --field-manager kustomize-controller
-  taffrail diff -f deploy/ --from eu-1.jsonl     what would change in a cluster that was dumped?
+  taffrail diff -f deploy/ --from eu-1.jsonl   in a cluster that was dumped
 
-Taffrail asks each API server by a dry run of a server-side apply, and writes nothing. Where there is
-none (no right, a webhook without dry runs, a dump), it merges by the same rules itself, and says so.
+Taffrail asks each API server by a dry run of a server-side apply, and writes
+nothing. Where there is none (no right, a webhook without dry runs, a dump), it
+merges by the same rules itself, and says so.
 
-+ is added, - removed, ~ changed. A field of another manager is a conflict; drift is a field that this
-manager applied and another one has changed since. Values of Secrets are masked: equal ones look alike.
++ is added, - removed, ~ changed. A field of another manager is a conflict.
+Values of Secrets are masked: equal ones look alike.
 
-Exit codes: 0 no differences; 1 differences; 2 wrong usage; 3 a manifest is wrong, or something could not
-be compared.")]
+Exit codes: 0 no differences; 1 differences; 2 wrong usage; 3 a manifest is
+wrong, or something could not be compared.")]
 pub(crate) struct DiffArguments {
     /// Read manifests from this file, from all YAML and JSON files directly in this folder, or with - from stdin; may be
     /// given more than once

@@ -14,12 +14,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use taffrail_api::{DiffList, DiffResult, ErrorRow};
+use taffrail_object::yaml;
 use taffrail_observe::{TimeBudget, TimeLimits, input};
 use taffrail_plan::diff::IgnoreRules;
 use taffrail_plan::manifests::MAX_FILE_BYTES;
 
 pub(crate) use arguments::DiffArguments;
-pub(super) use question::{ClusterDiff, Ignored, Question, TRACKING, ToolMarks};
+pub(super) use question::{Before, ClusterDiff, Ignored, Question, TRACKING, ToolMarks};
 
 use super::get;
 use crate::cli::{ListOutput, SourceArguments, TextOutput};
@@ -39,7 +40,7 @@ pub(super) struct ReadFile {
 pub(crate) fn run(arguments: &DiffArguments, console: &Console) -> Result<Exit, CommandError> {
     let question = Arc::new(Question {
         files: files(arguments)?,
-        before: Vec::new(),
+        before: Before::default(),
         may_be_empty: false,
         namespace: arguments.default_namespace.clone(),
         manager: arguments.field_manager.clone(),
@@ -66,7 +67,7 @@ pub(crate) fn run(arguments: &DiffArguments, console: &Console) -> Result<Exit, 
     let list = DiffList::of(items, errors);
     written(match arguments.output {
         TextOutput::Json => get::document(ListOutput::Json, &list, console),
-        TextOutput::Text => print::text(&list.items, is_one, console),
+        TextOutput::Text => print::text(&list, is_one, console),
     })?;
     let mut told_already = HashSet::new();
     for (place, warning) in told {
@@ -146,11 +147,14 @@ fn files(arguments: &DiffArguments) -> Result<Vec<ReadFile>, CommandError> {
 pub(super) fn rules(path: Option<&Path>) -> Result<Ignored, CommandError> {
     let Some(path) = path else { return Ok(Ignored::default()) };
     let shown = path.display();
-    let usage = |error: &dyn std::error::Error| {
-        CommandError::usage(format_args!("cannot read the rules in {shown}")).with_source(error)
-    };
-    let text = std::fs::read_to_string(path).map_err(|error| usage(&error))?;
-    let written: arguments::WrittenRules = serde_saphyr::from_str(&text).map_err(|error| usage(&error))?;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        CommandError::usage(format_args!("cannot read the rules in {shown}")).with_source(&error)
+    })?;
+    let written: arguments::WrittenRules = yaml::read_strict(&text).map_err(|error| {
+        let hint = "copy spec.ignoreDifferences of an Application, or spec.ignore of a Kustomization";
+        let line = error.line.map(|line| format!(":{line}")).unwrap_or_default();
+        CommandError::usage(format_args!("{shown}{line}: {}", error.message)).hint(hint)
+    })?;
     let rules = IgnoreRules::new(&written.ignore_differences, &written.ignore).map_err(|invalid| {
         let each: Vec<String> = invalid.iter().map(ToString::to_string).collect();
         CommandError::usage(format_args!("{shown}: {}", each.join("; ")))

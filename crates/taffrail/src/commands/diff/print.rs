@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
 use serde_json::Value;
-use taffrail_api::{DiffClass, DiffFieldRow, DiffMethod, DiffResult, DiffRow, text};
+use taffrail_api::{DiffClass, DiffFieldRow, DiffList, DiffMethod, DiffResult, DiffRow, text};
 
 use crate::output::answer::Console;
 use crate::output::printable;
@@ -15,8 +15,8 @@ use crate::{phrase, say};
 const MAX_VALUE: usize = 160;
 
 /// Prints each object that differs or could not be compared, with its fields, and the counts of all.
-pub(super) fn text(rows: &[DiffRow], is_one: bool, console: &Console) -> io::Result<()> {
-    let mut out = console.people();
+pub(super) fn text(list: &DiffList, is_one: bool, console: &Console) -> io::Result<()> {
+    let (rows, mut out) = (&list.items, console.people());
     let now = Timestamp::now();
     for row in rows.iter().filter(|row| is_told(row)) {
         object(&mut out, row, is_one, now)?;
@@ -29,18 +29,22 @@ pub(super) fn text(rows: &[DiffRow], is_one: bool, console: &Console) -> io::Res
         (count(DiffResult::Change), "to change"),
         (count(DiffResult::Unchanged), "unchanged"),
         (count(DiffResult::Unknown), "unknown"),
+        (list.errors.len(), if list.errors.len() == 1 { "error" } else { "errors" }),
         (conflicts, if conflicts == 1 { "field in conflict" } else { "fields in conflict" }),
+        (rows.iter().filter(|row| row.diff == DiffMethod::Merged).count(), "merged without the server"),
     ];
-    let told: Vec<String> = all
-        .iter()
-        .filter(|(number, _)| *number > 0)
-        .map(|(number, word)| format!("{number} {word}"))
-        .collect();
     out.flush()?;
+    let told = counts(&all);
     if !told.is_empty() {
-        console.tell(phrase!("{}\n", printable(&told.join(", "))));
+        console.tell(phrase!("{}\n", printable(&told)));
     }
     Ok(())
+}
+
+/// Returns the counts that are not zero, in words: `1 to create, 2 unchanged`.
+pub(in crate::commands) fn counts(all: &[(usize, &str)]) -> String {
+    let told = all.iter().filter(|(number, _)| *number > 0);
+    told.map(|(number, word)| format!("{number} {word}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns true if an object differs, or its being unchanged is not all that there is to tell.

@@ -1,6 +1,6 @@
 //! The manifests, and how each of their objects is compared with a live one, from whatever that was read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -20,8 +20,8 @@ use crate::jq_worker::JqWorker;
 /// The question to all clusters: the manifests, and how they are compared.
 pub(in crate::commands) struct Question {
     pub(in crate::commands) files: Vec<ReadFile>,
-    /// The manifests of an earlier time: of their objects that `files` no longer declare, the answer names those that exist.
-    pub(in crate::commands) before: Vec<ReadFile>,
+    /// The manifests of an earlier time.
+    pub(in crate::commands) before: Before,
     /// True if manifests without an object are no error.
     pub(in crate::commands) may_be_empty: bool,
     /// The namespace of objects without one; `None` for that of the context, `default` in a dump.
@@ -41,6 +41,17 @@ pub(in crate::commands) struct Ignored {
     pub(in crate::commands) rules: IgnoreRules,
     /// True if the rules of aggregated ClusterRoles do not count.
     pub(in crate::commands) aggregated_roles: bool,
+}
+
+/// The manifests of an earlier time, with which those of now are compared beforehand.
+#[derive(Default)]
+pub(in crate::commands) struct Before {
+    /// The files that have changed since, as they were.
+    pub(in crate::commands) files: Vec<ReadFile>,
+    /// The paths of all files that have changed since.
+    pub(in crate::commands) changed: BTreeSet<String>,
+    /// True if the answer names the existing objects that only these manifests declare.
+    pub(in crate::commands) asks_what_is_left: bool,
 }
 
 /// The labels and the annotation that a delivery tool adds to each object that it applies.
@@ -88,6 +99,8 @@ pub(in crate::commands) struct ClusterDiff {
     pub(in crate::commands) declared: BTreeSet<ObjectKey>,
     /// The existing objects that only the manifests of an earlier time declare.
     pub(in crate::commands) left: Vec<ObjectKey>,
+    /// The objects whose manifests are as at the earlier time.
+    pub(in crate::commands) same: BTreeSet<ObjectKey>,
 }
 
 impl ClusterDiff {
@@ -100,6 +113,7 @@ impl ClusterDiff {
             not_compared: 0,
             declared: BTreeSet::new(),
             left: Vec::new(),
+            same: BTreeSet::new(),
         }
     }
 
@@ -137,14 +151,8 @@ impl ClusterDiff {
                 (manifests_of(&question.files, namespace, &any_scope).ok()?, unknown)
             }
         };
-        let before = match question.before.is_empty() {
-            true => DeclaredSet::default(),
-            // What is wrong with manifests of another time concerns nobody any more.
-            false => manifests_of(&question.before, namespace, scope_of).unwrap_or_default(),
-        };
         self.declared = set.objects.iter().map(|object| object.key.clone()).collect();
-        self.left = before.objects.into_iter().map(|object| object.key).collect();
-        self.left.retain(|key| !self.declared.contains(key));
+        self.compare_with_before(question, &set, namespace, scope_of);
         set.objects.retain(|object| !unknown.contains(&object.key.group_kind()));
         if set.objects.is_empty() && unknown.is_empty() && self.left.is_empty() && !question.may_be_empty {
             // An empty input is rather a broken pipe than a set of nothing.
@@ -158,6 +166,38 @@ impl ClusterDiff {
         self.not_compared = declared - set.objects.len();
         set.objects.iter_mut().for_each(|object| question.marks.put_on(object));
         Some(set)
+    }
+}
+
+impl ClusterDiff {
+    /// Finds the objects that only the manifests of an earlier time declare, and those that are declared as then.
+    fn compare_with_before(
+        &mut self,
+        question: &Question,
+        set: &DeclaredSet,
+        namespace: &str,
+        scope_of: &dyn Fn(&GroupKind) -> Option<KindScope>,
+    ) {
+        let Before { files, changed, asks_what_is_left } = &question.before;
+        if changed.is_empty() {
+            return;
+        }
+        let before = match files.is_empty() {
+            true => DeclaredSet::default(),
+            // What is wrong with manifests of another time concerns nobody any more.
+            false => manifests_of(files, namespace, scope_of).unwrap_or_default(),
+        };
+        let values: HashMap<&ObjectKey, &Value> =
+            before.objects.iter().map(|object| (&object.key, &object.value)).collect();
+        let is_same = |object: &&DeclaredObject| match values.get(&object.key) {
+            Some(before) => **before == object.value,
+            None => !changed.contains(&*object.place.file),
+        };
+        self.same = set.objects.iter().filter(is_same).map(|object| object.key.clone()).collect();
+        if *asks_what_is_left {
+            self.left = before.objects.into_iter().map(|object| object.key).collect();
+            self.left.retain(|key| !self.declared.contains(key));
+        }
     }
 }
 

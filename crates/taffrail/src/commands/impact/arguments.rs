@@ -10,17 +10,19 @@ use crate::commands::wait::ClusterArguments;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  taffrail impact main..HEAD                     what does this branch change in the current context?
-  taffrail impact main...HEAD --all-contexts     what does its merge into main change, in all clusters?
-  taffrail impact main...HEAD --branch main      only for apps that follow main
+  taffrail impact main..HEAD                  what does this branch change?
+  taffrail impact main...HEAD --all-contexts  its merge, in all clusters
+  taffrail impact main...HEAD --branch main   only for apps that follow main
   taffrail impact HEAD~3.. --path deploy/web
-  taffrail impact main...HEAD -o markdown > comment.md      for a pull request
+  taffrail impact main...HEAD -o markdown > comment.md    for a pull request
 
-Run it in a folder of the repository; the program git reads the commits. Taffrail looks for the apps of the
-clusters that are delivered from this repository, as its remotes are called, and from a folder with changes.
-The manifests of the newer commit are compared with the live objects, as 'taffrail diff' does, and nothing is
-written. If no app of any cluster is delivered from the repository, the changed manifests are compared with
-each cluster.
+Run it in a folder of the repository; the program git reads the commits.
+Taffrail looks for the apps of the clusters that are delivered from this
+repository, as its remotes are called, and from a folder with changes. The
+manifests of the newer commit are compared with the live objects, as
+'taffrail diff' does, and nothing is written. If no app of any cluster is
+delivered from the repository, the changed manifests are compared with each
+cluster.
 
 Exit codes: 0 told; 2 wrong usage; 3 something could not be told.")]
 pub(crate) struct ImpactArguments {
@@ -29,7 +31,8 @@ pub(crate) struct ImpactArguments {
     #[arg(value_name = "BASE..HEAD")]
     pub(crate) range: String,
 
-    /// Look only at changes of this file or folder, meant from the working folder; may be given more than once
+    /// Look only for apps that a change of this file or folder concerns, meant from the working folder; may be given more
+    /// than once
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) path: Vec<String>,
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use taffrail_apps::{App, Delivery, Snapshot, Source};
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey, Projection};
+use taffrail_plan::manifests::{ApplyMode, Removal, SyncOptions};
 use taffrail_status::{ClusterState as _, Observed, Status};
 
 use super::super::diff::{TRACKING, ToolMarks};
@@ -47,6 +48,8 @@ pub(super) struct Delivered {
     pub(super) marks: ToolMarks,
     /// A text in a manifest because of which its tool leaves out the file, or objects of it.
     pub(super) untold_marker: &'static str,
+    /// True if its tool applies the folder without being told to.
+    pub(super) is_automatic: bool,
     /// True if its tool deletes what is no longer in the folder.
     pub(super) prunes: bool,
     /// True if its tool does so even if there are no manifests left.
@@ -183,6 +186,7 @@ fn flux(
         },
         // Kustomize leaves out such objects.
         untold_marker: "config.kubernetes.io/local-config",
+        is_automatic: true,
         prunes: object.at(&["spec", "prune"]).and_then(Value::as_bool) == Some(true),
         prunes_all: true,
     })
@@ -240,7 +244,9 @@ fn argo(
     let flag = |name| object.at(&automated).and_then(|it| it.get(name)).and_then(Value::as_bool);
     let options = object.at(&["spec", "syncPolicy", "syncOptions"]).and_then(Value::items);
     let options = options.into_iter().flatten().filter_map(Value::as_str);
-    let keeps_all = options.into_iter().any(|option| is_kept_by(&option));
+    // Without a confirmation, nothing is deleted.
+    let keeps_all =
+        options.into_iter().any(|option| matches!(option.trim(), "Prune=false" | "Prune=confirm"));
     Ok(Delivered {
         extent: if is_deep { Extent::Below(endings) } else { Extent::Folder(endings) },
         namespace: Some(object.text(&["spec", "destination", "namespace"]).into_owned())
@@ -249,6 +255,7 @@ fn argo(
         manager: "argocd-controller",
         marks: argo_marks(app, target),
         untold_marker: "+argocd:skip-file-rendering",
+        is_automatic: object.at(&automated).is_some_and(|it| !it.is_null()) && flag("enabled") != Some(false),
         prunes: flag("prune") == Some(true) && flag("enabled") != Some(false) && !keeps_all,
         prunes_all: flag("allowEmpty") == Some(true),
     })
@@ -296,35 +303,30 @@ fn set<'f>(object: &Object<'_>, path: &[&str], fields: &[&'f str]) -> Option<&'f
 }
 
 /// Returns the objects of an app that exist and that its tool would find no longer in its folder, if `declared` is there,
-/// each with true if the tool deletes it.
+/// each with the reason why it stays; `None` for those that the tool deletes.
 pub(super) fn removed<'a>(
     app: &'a App,
     target: &Snapshot,
     delivered: &Delivered,
     declared: &BTreeSet<ObjectKey>,
-) -> Vec<(&'a ObjectKey, bool)> {
+) -> Vec<(&'a ObjectKey, Option<String>)> {
     let is_removed = |key: &ObjectKey| !declared.contains(key);
     let resources = app.resources.iter().filter(|it| it.status != Status::NotFound && is_removed(&it.key));
-    resources.map(|it| (&*it.key, delivered.prunes && !it.unconfirmed && !is_kept(target, &it.key))).collect()
-}
-
-/// Returns true if the marks of a live object keep delivery tools from deleting it.
-fn is_kept(target: &Snapshot, key: &ObjectKey) -> bool {
-    let Some(observed) = target.get(key.as_ref()).present() else { return false };
-    let mark = |part: &str, name: &str| observed.object.text(&["metadata", part, name]).into_owned();
-    let is_kept_by_flux = |part: &str| {
-        let is = |name: &str, value: &str| {
-            mark(part, &format!("kustomize.toolkit.fluxcd.io/{name}")).eq_ignore_ascii_case(value)
-        };
-        is("prune", "disabled") || is("reconcile", "disabled") || is("ssa", "Ignore")
+    let stays = |key: &ObjectKey, is_unconfirmed: bool| match () {
+        () if !delivered.prunes => Some("its app does not prune".to_owned()),
+        () if is_unconfirmed => Some("it may belong to another app".to_owned()),
+        () => kept_by(target, key).map(|mark| format!("{mark} keeps it")),
     };
-    let options = mark("annotations", "argocd.argoproj.io/sync-options");
-    ["annotations", "labels"].into_iter().any(is_kept_by_flux) || options.split(',').any(is_kept_by)
+    resources.map(|it| (&*it.key, stays(&it.key, it.unconfirmed))).collect()
 }
 
-/// Returns true if an option of Argo CD keeps objects from being deleted without a confirmation.
-fn is_kept_by(option: &str) -> bool {
-    matches!(option.trim(), "Prune=false" | "Prune=confirm")
+/// Returns the annotation or label that keeps delivery tools from deleting a live object; `None` if there is none.
+fn kept_by(target: &Snapshot, key: &ObjectKey) -> Option<&'static str> {
+    let observed = target.get(key.as_ref()).present()?;
+    let metadata = observed.object.metadata()?.to_tree().ok()?;
+    let options = SyncOptions::of_live(metadata.as_object()?);
+    let prune = options.prune.filter(|prune| prune.value != Removal::Allowed).map(|prune| prune.stated_by);
+    prune.or_else(|| Some(options.apply_mode.filter(|mode| mode.value == ApplyMode::Ignore)?.stated_by))
 }
 
 /// Returns the beginning of a text that somebody wrote into a cluster.

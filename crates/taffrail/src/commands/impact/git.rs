@@ -28,6 +28,15 @@ pub(super) enum GitError {
         /// The first line that the program printed about it.
         message: String,
     },
+    /// The working folder is in no repository.
+    #[error("this folder is in no Git repository")]
+    NoRepository,
+    /// There is no such commit.
+    #[error("there is no commit '{0}' in this repository")]
+    NoCommit(String),
+    /// The two commits cannot be merged.
+    #[error("the commits cannot be merged without a conflict{}", in_files(.0))]
+    Conflict(Vec<String>),
     /// The text is no range of commits.
     #[error("'{0}' is no range of commits")]
     NoRange(String),
@@ -54,6 +63,11 @@ impl GitError {
             }
             GitError::TooLarge { .. } => Some("name a folder with --path"),
             GitError::NoPath(_) => Some("--path is meant from the working folder"),
+            GitError::NoRepository => Some("run the command in a clone of the repository"),
+            GitError::NoCommit(_) => Some(
+                "see 'git branch -a'; a clone without its history (in CI) needs more of it: git fetch --unshallow",
+            ),
+            GitError::Conflict(_) => Some("merge the base into the branch first, or use BASE..HEAD"),
             GitError::Failed { .. } => None,
         }
     }
@@ -91,19 +105,48 @@ pub(super) fn range(text: &str) -> Result<Commits, GitError> {
     let (base, head) = (commit(base)?, commit(head)?);
     let after = match is_merge {
         // The tree goes into the store of objects, where nothing refers to it.
-        true => {
-            line(&ask("merge the commits without a conflict", &["merge-tree", "--write-tree", &base, &head])?)
-        }
+        true => merged(&base, &head)?,
         false => head.clone(),
     };
     Ok(Commits { base, after, head })
+}
+
+/// Returns the tree that a merge makes.
+fn merged(base: &str, head: &str) -> Result<String, GitError> {
+    let arguments = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", base, head];
+    let Asked { output, failure } = run("merge the commits", &arguments)?;
+    let mut parts = ended_by_zero(&output).map(text);
+    match (parts.next(), failure) {
+        (Some(tree), None) => Ok(tree.trim().to_owned()),
+        // With a conflict its answer is a tree, too, and then the files.
+        (Some(_), Some(_)) => Err(GitError::Conflict(parts.collect())),
+        (None, failure) => Err(failure.unwrap_or_else(|| GitError::Failed {
+            what: "merge the commits".to_owned(),
+            message: "it answered nothing".to_owned(),
+        })),
+    }
+}
+
+fn in_files(paths: &[String]) -> String {
+    match paths {
+        [] => String::new(),
+        paths => format!(" in {}", paths.join(", ")),
+    }
 }
 
 fn commit(name: &str) -> Result<String, GitError> {
     let name = if name.is_empty() { "HEAD" } else { name };
     let wanted = format!("{name}^{{commit}}");
     let what = format!("find the commit '{name}'");
-    ask(&what, &["rev-parse", "--verify", "--end-of-options", &wanted]).map(|found| line(&found))
+    let found = ask(&what, &["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted]);
+    match found {
+        Ok(found) => Ok(line(&found)),
+        Err(GitError::Failed { .. }) if ask(&what, &["rev-parse", "--git-dir"]).is_err() => {
+            Err(GitError::NoRepository)
+        }
+        Err(GitError::Failed { .. }) => Err(GitError::NoCommit(name.to_owned())),
+        Err(error) => Err(error),
+    }
 }
 
 /// Returns the URLs from which the repository is fetched, without credentials.
@@ -203,8 +246,20 @@ fn content(output: &mut impl io::BufRead, file: &TreeFile) -> io::Result<Vec<u8>
     Ok(content)
 }
 
+/// The output of `git`, and its failure if it failed.
+struct Asked {
+    output: Vec<u8>,
+    failure: Option<GitError>,
+}
+
 /// Runs `git` with these arguments in the working folder, and returns its output. `what` says in errors what for.
 fn ask(what: &str, arguments: &[&str]) -> Result<Vec<u8>, GitError> {
+    let Asked { output, failure } = run(what, arguments)?;
+    failure.map_or(Ok(output), Err)
+}
+
+/// Runs `git` like [`ask`], and returns its output also if it failed.
+fn run(what: &str, arguments: &[&str]) -> Result<Asked, GitError> {
     let mut git = Git::start(arguments, Stdio::null())?;
     let mut output = Vec::new();
     let read = match git.child.stdout.take() {
@@ -216,9 +271,9 @@ fn ask(what: &str, arguments: &[&str]) -> Result<Vec<u8>, GitError> {
         drop(git.end(what));
         return Err(GitError::TooLarge { what: what.to_owned(), limit: MAX_LISTING });
     }
-    git.end(what)?;
+    let failure = git.end(what).err();
     read.map_err(GitError::NotRun)?;
-    Ok(output)
+    Ok(Asked { output, failure })
 }
 
 /// The running program.

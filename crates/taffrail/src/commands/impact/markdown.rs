@@ -5,7 +5,7 @@
 
 use std::io::{self, Write as _};
 
-use taffrail_api::{DiffFieldRow, ImpactEffect, ImpactList, ImpactRow};
+use taffrail_api::{DiffClass, DiffFieldRow, ImpactEffect, ImpactList, ImpactRow};
 
 use super::git::Commits;
 use super::print;
@@ -40,7 +40,7 @@ pub(super) fn comment(
     let short = |commit: &str| code(&commit.chars().take(SHORT).collect::<String>());
     let mut text = Comment::default();
     text.add(&format!("### What changes from {} to {}\n\n", short(&commits.base), short(&commits.head)));
-    text.add(&format!("{}\n", print::counted(&list.items)));
+    text.add(&format!("{}\n", print::counted(list)));
     // What is not known comes first: a comment that is too long is cut at its end.
     if !list.errors.is_empty() || !warnings.is_empty() {
         text.add("\n#### Not told\n\n");
@@ -106,6 +106,12 @@ fn sign(effect: ImpactEffect) -> &'static str {
 /// Returns what becomes of an object, with its fields.
 fn told_of(row: &ImpactRow) -> String {
     let mut told = print::words(row.effect).to_owned();
+    if let Some(reason) = &row.reason {
+        told.push_str(&format!(" ({})", cell(reason)));
+    }
+    if print::is_told_already(row) {
+        told.push_str(&format!("<br>{}", print::DIFFERS_ALREADY));
+    }
     let Some(diff) = row.diff.as_ref().filter(|_| row.effect != ImpactEffect::Create) else { return told };
     let reasons = diff.reason.iter().chain(&diff.notes).map(|text| cell(text));
     let fields = diff.fields.iter().take(MAX_FIELDS).map(field);
@@ -128,7 +134,13 @@ fn field(field: &DiffFieldRow) -> String {
             cell(&if cut.len() < text.len() { cut + "…" } else { cut })
         }
     };
-    format!("{}: {} → {}", cell(&field.path), value(&field.live), value(&field.wanted))
+    let owners = field.owners.iter().map(|owner| cell(&owner.manager)).collect::<Vec<_>>().join(", ");
+    let whose = match (field.class, &*owners) {
+        (DiffClass::Conflict, "") => " (conflict)".to_owned(),
+        (DiffClass::Conflict, owners) => format!(" (conflict: {owners})"),
+        _ => String::new(),
+    };
+    format!("{}: {} → {}{whose}", cell(&field.path), value(&field.live), value(&field.wanted))
 }
 
 /// Returns a code span with this text for a cell of a table, which a bar would end.

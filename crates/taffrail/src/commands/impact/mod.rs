@@ -7,7 +7,7 @@ mod git;
 mod markdown;
 mod print;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,10 +23,10 @@ use delivered::{Concern, Delivered};
 use folder::{Extent, Folder, Tree};
 use git::{Commits, GitError, TreeFile};
 
-use super::diff::{ClusterDiff, Ignored, Question, ReadFile, ToolMarks, ask, rules};
+use super::diff::{Before, ClusterDiff, Ignored, Question, ReadFile, ToolMarks, ask, rules};
 use super::get;
 use crate::cli::{ListOutput, Pdb, SourceArguments, ViewArguments};
-use crate::command_error::{CommandError, Exit, written};
+use crate::command_error::{CommandError, Exit, advise, written};
 use crate::jq_worker::JqWorker;
 use crate::output::answer::Console;
 use crate::rule_source::RuleSource;
@@ -34,6 +34,9 @@ use crate::source;
 
 /// The time for one cluster: each object takes two requests or more.
 const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The reason of errors about apps of which it cannot be told what they will have.
+const UNTOLD: &str = "Untold";
 
 /// The endings of files of manifests.
 const MANIFESTS: Extent = Extent::Below(&["yaml", "yml", "json"]);
@@ -55,12 +58,15 @@ pub(crate) fn run(arguments: &ImpactArguments, console: &Console) -> Result<Exit
         let plan = Plan::of(&change, &fleet, &apps, arguments)?;
         answer.take(plan, &fleet, &source)?;
     }
-    let Answer { mut rows, errors, warnings, is_incomplete } = answer;
+    let Answer { mut rows, mut errors, warnings, is_incomplete } = answer;
     rows.sort_by(|one, other| (&one.cluster, &one.app).cmp(&(&other.cluster, &other.app)));
+    // A cluster that cannot be asked says so for its apps, and for its objects.
+    let mut told = HashSet::new();
+    errors.retain(|error| told.insert((error.cluster.clone(), error.scope.clone(), error.message.clone())));
     let list = ImpactList::of(rows, errors);
     written(match arguments.output {
         ImpactOutput::Json => get::document(ListOutput::Json, &list, console),
-        ImpactOutput::Text => print::text(&list.items, console),
+        ImpactOutput::Text => print::text(&list, console),
         ImpactOutput::Markdown => markdown::comment(&change.commits, &list, &warnings, console),
     })?;
     for warning in &warnings {
@@ -70,6 +76,10 @@ pub(crate) fn run(arguments: &ImpactArguments, console: &Console) -> Result<Exit
         CommandError::unreadable(format_args!("{scope}: {message}"))
             .print_about(&format!("{cluster}: "), console);
     }
+    if list.errors.iter().any(|error| error.reason == UNTOLD) {
+        let hint = "render what another tool makes by that tool: kustomize build deploy/eu | taffrail diff -f - --context eu";
+        advise(hint, console);
+    }
     let is_unknown = list.items.iter().any(|row| row.effect == ImpactEffect::Unknown);
     Ok(if is_incomplete || is_unknown || !list.errors.is_empty() { Exit::Incomplete } else { Exit::Yes })
 }
@@ -78,10 +88,8 @@ impl From<GitError> for CommandError {
     fn from(error: GitError) -> CommandError {
         let hint = error.hint().map(str::to_owned);
         let converted = match error {
-            GitError::NotRun(_) | GitError::NoRange(_) | GitError::NoPath(_) | GitError::Failed { .. } => {
-                CommandError::usage(&error)
-            }
             GitError::TooLarge { .. } => CommandError::unreadable(&error),
+            _ => CommandError::usage(&error),
         };
         let converted = match std::error::Error::source(&error) {
             Some(source) => converted.with_source(source),
@@ -180,11 +188,18 @@ impl<'a> Plan<'a> {
                 plan.warn(format!("{name} is suspended: nothing becomes of its objects until it is resumed"));
             }
             match plan.prepare(change, &asking, app, folder, concern)? {
-                Ok(asked) => plan.ask(&app.app.target, asked),
+                Ok(asked) => {
+                    if asked.app.as_ref().is_some_and(|it| !it.delivered.is_automatic) {
+                        plan.warn(format!(
+                            "{name} has no automated sync: its objects change when somebody syncs it"
+                        ));
+                    }
+                    plan.ask(&app.app.target, asked);
+                }
                 Err(message) => plan.errors.push(ErrorRow {
                     cluster: app.app.target.clone(),
                     scope: AppOfHome::from(&app.app).to_string(),
-                    reason: "Untold".to_owned(),
+                    reason: UNTOLD.to_owned(),
                     message,
                 }),
             }
@@ -193,8 +208,10 @@ impl<'a> Plan<'a> {
             let places: Vec<&str> = change.places.iter().map(|place| &**place).collect();
             let places =
                 if places.is_empty() { "a repository without remotes".to_owned() } else { places.join(", ") };
+            let read = if apps.errors.is_empty() { "" } else { " that could be read" };
             plan.warn(format!(
-                "no app is delivered from {places}: the changed manifests are compared with each cluster"
+                "no app{read} is delivered from {places}: the changed manifests are compared with each cluster \
+                 (--path names the folder of one)"
             ));
             plan.ask_each(change, fleet, &asking)?;
         }
@@ -233,7 +250,14 @@ impl<'a> Plan<'a> {
         if let Some(file) = files.iter().find(|file| has(&file.content, delivered.untold_marker.as_bytes())) {
             return Ok(Err(format!("{} has '{}'", file.path, delivered.untold_marker)));
         }
-        let question = asking.about_app(files, &delivered);
+        let is_changed = |file: &&TreeFile| change.paths.contains(&file.path);
+        let before = change.before.read_by_tool(&folder, delivered.extent).into_iter().filter(is_changed);
+        let before = match read(&before.collect::<Vec<_>>()) {
+            Ok(files) => Before { files, changed: change.paths.clone(), asks_what_is_left: false },
+            Err(error @ GitError::TooLarge { .. }) => return Ok(Err(error.to_string())),
+            Err(error) => return Err(error),
+        };
+        let question = asking.about_app(files, before, &delivered);
         Ok(Ok(Asked { question, app: Some(AskedApp { app, folder, delivered }) }))
     }
 
@@ -265,7 +289,8 @@ impl<'a> Plan<'a> {
         if after.is_empty() && before.is_empty() {
             return Ok(());
         }
-        let question = asking.about_cluster(after, before);
+        let before = Before { files: before, changed: change.paths.clone(), asks_what_is_left: true };
+        let question = Arc::new(asking.question(after, before));
         for snapshot in &fleet.snapshots {
             self.ask(snapshot.name(), Asked { question: Arc::clone(&question), app: None });
         }
@@ -300,20 +325,16 @@ struct Asking {
 }
 
 impl Asking {
-    fn about_app(&self, files: Vec<ReadFile>, delivered: &Delivered) -> Arc<Question> {
+    fn about_app(&self, files: Vec<ReadFile>, before: Before, delivered: &Delivered) -> Arc<Question> {
         Arc::new(Question {
             namespace: Some(delivered.namespace.clone()),
             manager: delivered.manager.to_owned(),
             marks: delivered.marks.clone(),
-            ..self.question(files, Vec::new())
+            ..self.question(files, before)
         })
     }
 
-    fn about_cluster(&self, files: Vec<ReadFile>, before: Vec<ReadFile>) -> Arc<Question> {
-        Arc::new(self.question(files, before))
-    }
-
-    fn question(&self, files: Vec<ReadFile>, before: Vec<ReadFile>) -> Question {
+    fn question(&self, files: Vec<ReadFile>, before: Before) -> Question {
         Question {
             files,
             before,
@@ -377,16 +398,22 @@ impl Answer {
             let what = format!("{}: {what}", compared.cluster);
             self.warnings.push(CommandError::unreadable(what).harmless());
         }
-        let ClusterDiff { cluster, rows, errors, warnings, declared, left, .. } = compared;
+        let ClusterDiff { cluster, rows, errors, warnings, declared, left, same, .. } = compared;
         let app = asked.app.as_ref().map(|it| AppOfHome::from(&it.app.app));
         let folder = asked.app.as_ref().map(|it| it.folder.shown().to_owned());
         let row = |object: ObjectKey, effect, diff| ImpactRow {
             cluster: cluster.clone(),
             app: app.clone(),
             folder: folder.clone(),
+            differs_already: same.contains(&object),
             object,
             effect,
+            reason: None,
             diff,
+        };
+        let stays = |key: ObjectKey, reason: String| ImpactRow {
+            reason: Some(reason),
+            ..row(key, ImpactEffect::Leave, None)
         };
         self.warnings.extend(warnings);
         // What is gone is known only where all manifests were read.
@@ -396,8 +423,7 @@ impl Answer {
             }
             _ => Vec::new(),
         };
-        let effect = |is_deleted| if is_deleted { ImpactEffect::Delete } else { ImpactEffect::Leave };
-        for (key, _) in gone.iter().filter(|(key, is_deleted)| *is_deleted && has_more(key)) {
+        for (key, _) in gone.iter().filter(|(key, stays)| stays.is_none() && has_more(key)) {
             let what = format!(
                 "{cluster}: what {} {} contains or delivers is deleted with it, and not listed",
                 key.kind,
@@ -406,9 +432,12 @@ impl Answer {
             self.warnings.push(CommandError::unreadable(what).harmless());
         }
         self.rows.extend(rows.into_iter().map(|diff| row(diff.object.clone(), effect_of(&diff), Some(diff))));
-        self.rows
-            .extend(gone.into_iter().map(|(key, is_deleted)| row(key.clone(), effect(is_deleted), None)));
-        self.rows.extend(left.into_iter().map(|key| row(key, ImpactEffect::Leave, None)));
+        self.rows.extend(gone.into_iter().map(|(key, why)| match why {
+            Some(why) => stays(key.clone(), why),
+            None => row(key.clone(), ImpactEffect::Delete, None),
+        }));
+        let nobody = "no app is known that would delete it";
+        self.rows.extend(left.into_iter().map(|key| stays(key, nobody.to_owned())));
         self.errors.extend(errors);
     }
 }
