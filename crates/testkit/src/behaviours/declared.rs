@@ -7,7 +7,7 @@ use super::{
     object, push,
 };
 
-/// argo-cd 32.
+/// Plays fields that the kind does not have.
 pub fn unknown_fields_are_refused_by_name(stage: &impl DiffStage) {
     let wanted = deployment("b32");
     stage.apply(OURS, &wanted);
@@ -20,7 +20,7 @@ pub fn unknown_fields_are_refused_by_name(stage: &impl DiffStage) {
     }
 }
 
-/// argo-cd 33.
+/// Plays roles whose rules a controller writes.
 pub fn rules_of_aggregated_roles_are_ignored_on_demand(stage: &impl DiffStage) {
     const RBAC: &str = "rbac.authorization.k8s.io/v1";
     let rule = |verb: &str| json!({"apiGroups": [""], "resources": ["pods"], "verbs": [verb]});
@@ -52,7 +52,7 @@ pub fn rules_of_aggregated_roles_are_ignored_on_demand(stage: &impl DiffStage) {
     assert_eq!(answer.code, 1, "{}", answer.stdout);
 }
 
-/// argo-cd 34.
+/// Plays annotations that are empty, null, full and of a wrong type.
 pub fn empty_annotations_are_no_difference(stage: &impl DiffStage) {
     let with = |annotations: Value| {
         changed(&config_map("b34", json!({"a": "1"})), |it| it["metadata"]["annotations"] = annotations)
@@ -75,7 +75,7 @@ pub fn empty_annotations_are_no_difference(stage: &impl DiffStage) {
     assert_eq!((wrong.code, &*wrong.stdout), (3, ""));
 }
 
-/// argo-cd 36.
+/// Plays empty and null rules, null timestamps, and endpoints in another order.
 pub fn empty_and_null_are_equal(stage: &impl DiffStage) {
     let role = |rules: Value| object("rbac.authorization.k8s.io/v1", "Role", "b36", json!({"rules": rules}));
     stage.apply(OURS, &role(json!([])));
@@ -100,7 +100,7 @@ pub fn empty_and_null_are_equal(stage: &impl DiffStage) {
     assert_eq!(stage.diff(&manifests(&[&more]), None, &[]).code, 1);
 }
 
-/// argo-cd 38.
+/// Plays removals and additions while a webhook and another manager change the object, too.
 pub fn additions_of_webhooks_count_on_demand(stage: &impl DiffStage) {
     // While it is paused, no controller writes it.
     let paused = changed(&deployment("b38"), |it| {
@@ -181,7 +181,7 @@ pub fn additions_of_webhooks_count_on_demand(stage: &impl DiffStage) {
     }
 }
 
-/// argo-cd 39.
+/// Plays an object with fields that its schema does not know, which a webhook changes, too.
 pub fn declared_fields_among_unknown_ones_are_kept(stage: &impl DiffStage) {
     let anything = crate::objects::anything();
     let spec = json!({"type": "object", "properties": {"version": {"type": "string"}, "values": anything}});
@@ -220,7 +220,7 @@ pub fn declared_fields_among_unknown_ones_are_kept(stage: &impl DiffStage) {
     assert_ruled(stage, &[&wanted], None, &["--all-fields"], &all);
 }
 
-/// argo-cd 42, kstatus 138.
+/// Plays rules that ignore fields.
 pub fn ignored_fields_are_no_difference(stage: &impl DiffStage) {
     let rules = "\
 ignoreDifferences:

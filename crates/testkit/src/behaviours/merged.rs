@@ -7,7 +7,7 @@ use super::{
     manifests, object, push,
 };
 
-/// argo-cd 26.
+/// Plays equal objects, and one with a value of a wrong type.
 pub fn equal_objects_are_unchanged(stage: &impl DiffStage) {
     let wanted = deployment("b26");
     stage.apply(OURS, &wanted);
@@ -19,7 +19,7 @@ pub fn equal_objects_are_unchanged(stage: &impl DiffStage) {
     assert_eq!(answer.code, 3, "{}", answer.stderr);
 }
 
-/// argo-cd 27.
+/// Plays objects that only one side has, and maps that are null.
 pub fn objects_of_one_side_have_defined_results(stage: &impl DiffStage) {
     let live = config_map("b27-live", json!({"a": "1"}));
     stage.apply(OURS, &live);
@@ -38,7 +38,7 @@ pub fn objects_of_one_side_have_defined_results(stage: &impl DiffStage) {
     assert_told(stage, &[&full], &["ConfigMap b27-bare: change by server", "  data: - -> {\"a\":\"1\"}"]);
 }
 
-/// argo-cd 28.
+/// Plays several objects, of which one is declared twice in the end.
 pub fn each_object_is_compared_alone(stage: &impl DiffStage) {
     let named = |name: &str, value: &str| config_map(name, json!({"a": value}));
     let (same, before) = (named("b28-same", "1"), named("b28-changed", "1"));
@@ -61,7 +61,7 @@ pub fn each_object_is_compared_alone(stage: &impl DiffStage) {
     assert_eq!((twice.code, &*twice.stdout), (3, ""));
 }
 
-/// argo-cd 29.
+/// Plays the removal of a field that was applied before, and of one that was not.
 pub fn removed_fields_are_found_by_what_was_applied(stage: &impl DiffStage) {
     let wanted = deployment("b29");
     let before = changed(&wanted, |it| it["metadata"]["labels"]["old"] = json!("yes"));
@@ -78,7 +78,7 @@ pub fn removed_fields_are_found_by_what_was_applied(stage: &impl DiffStage) {
     assert_told(stage, &[&deployment("b29-other")], &["Deployment b29-other: unchanged by server"]);
 }
 
-/// argo-cd 30.
+/// Plays objects of many kinds, as charts have them, and changes of their labels.
 pub fn live_objects_of_many_kinds_are_unchanged(stage: &impl DiffStage) {
     let labels = json!({"app": "b30"});
     let objects = [
@@ -166,7 +166,7 @@ pub fn live_objects_of_many_kinds_are_unchanged(stage: &impl DiffStage) {
     );
 }
 
-/// argo-cd 31.
+/// Plays objects with and without a namespace.
 pub fn namespaces_of_the_destination_are_no_difference(stage: &impl DiffStage) {
     let named = config_map("b31", json!({"a": "1"}));
     stage.apply(OURS, &named);
@@ -181,7 +181,7 @@ pub fn namespaces_of_the_destination_are_no_difference(stage: &impl DiffStage) {
     assert_told(stage, &[&stray], &["ClusterRole b31: unchanged by server"]);
 }
 
-/// argo-cd 37.
+/// Plays the removal of items and fields, and ports of a Service.
 pub fn structured_merges_remove_what_is_no_longer_applied(stage: &impl DiffStage) {
     let wanted = deployment("b37");
     let before = changed(&wanted, |it| {
@@ -219,7 +219,7 @@ pub fn structured_merges_remove_what_is_no_longer_applied(stage: &impl DiffStage
     );
 }
 
-/// argo-cd 37, where the server has several versions of a kind.
+/// Plays an object that was applied at another version. The simulation serves one version of each built-in kind.
 pub fn versions_are_converted_by_the_server(stage: &impl DiffStage) {
     // Both sides are compared at the version of the manifest, to which the server converts.
     let target = json!({"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "b37"}});

@@ -14,7 +14,7 @@ fn secret(name: &str, rest: Value) -> Value {
     object("v1", "Secret", name, rest)
 }
 
-/// argo-cd 35.
+/// Plays the forms of a Secret's values.
 pub fn string_data_is_merged_into_data(stage: &impl DiffStage) {
     let data = |rest: Value| secret("b35", rest);
     stage.apply(OURS, &data(json!({"data": {"a": "MQ==", "b": "Mg=="}})));
@@ -41,7 +41,7 @@ pub fn string_data_is_merged_into_data(stage: &impl DiffStage) {
     assert_told(stage, &[&masked], &["Secret b35: change by server", &line]);
 }
 
-/// argo-cd 40.
+/// Plays Secrets with equal, other and missing values, on one side or both.
 pub fn masks_show_which_values_are_equal(stage: &impl DiffStage) {
     let data = |name: &str, data: Value| secret(name, json!({"type": "Opaque", "data": data}));
     let [one, two, _] = MASKS;
@@ -97,7 +97,7 @@ pub fn masks_show_which_values_are_equal(stage: &impl DiffStage) {
     }
 }
 
-/// argo-cd 41.
+/// Plays quantities, templates of claims and CustomResourceDefinitions.
 pub fn quantities_are_canonical(stage: &impl DiffStage) {
     let with = |cpu: Value, memory: &str| {
         changed(&deployment("b41"), |it| {
@@ -150,7 +150,7 @@ pub fn quantities_are_canonical(stage: &impl DiffStage) {
     assert!(answer.stdout.contains("\"0.1\"") && answer.stdout.contains("\"100m\""), "{}", answer.stdout);
 }
 
-/// kstatus 139.
+/// Plays changes of a Secret, and manifests of it that the server refuses.
 pub fn secrets_are_masked(stage: &impl DiffStage) {
     stage.apply(OURS, &secret("b139", json!({"data": {"pw": CANARY[1], "old": CANARY[1]}})));
     let wanted = secret("b139", json!({"stringData": {"pw": "other", "new": CANARY[0]}}));
