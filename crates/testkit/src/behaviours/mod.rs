@@ -121,16 +121,15 @@ fn assert_ruled(
     rules: Option<&str>,
     more: &[&str],
     expected: &[&str],
-) -> DiffAnswer {
+) {
     let answer = stage.diff(&manifests(wanted), rules, &[&["-o", "json"], more].concat());
     assert_eq!(answer.told(), expected, "{}{}", answer.stdout, answer.stderr);
     let differs = |line: &&str| line.contains(": change by ") || line.contains(": create by ");
     let code = match () {
         () if expected.iter().any(|line| line.contains(": unknown by ") || line.starts_with("error: ")) => 3,
-        () => i32::from(expected.iter().any(|line| differs(&line))),
+        () => i32::from(expected.iter().any(differs)),
     };
     assert_eq!(answer.code, code, "{}{}", answer.stdout, answer.stderr);
-    answer
 }
 
 /// Returns a file with these objects. JSON is YAML, too.
