@@ -221,7 +221,17 @@ pub(super) fn impact(served: &Served, repository: &Repository, more: &[&str]) ->
 /// The answers of `impact` that have all of its fields.
 pub(super) fn samples() -> Vec<Answer> {
     let (served, repository) = (served(), Repository::changed());
-    vec![impact(&served, &repository, &["main..change", "-o", "json"])]
+    let answers = vec![impact(&served, &repository, &["main..change", "-o", "json"])];
+    drifted(&repository);
+    answers.into_iter().chain([impact(&served, &repository, &["main..one", "-o", "json"])]).collect()
+}
+
+/// Makes a branch `one`, which leaves an object as it is on `main`, and that one differs from the cluster.
+fn drifted(repository: &Repository) {
+    repository.git(&["checkout", "--quiet", "main"]);
+    repository.commit(&[("clusters/web/settings.yaml", Some(&SETTINGS.replace("red", "green")))]);
+    repository.git(&["checkout", "--quiet", "-B", "one"]);
+    repository.commit(&[("clusters/web/old.yml", None)]);
 }
 
 /// Replaces the ages of changes by other managers.
@@ -392,10 +402,7 @@ fn impact_says_where_a_tool_makes_something_else_of_the_files() {
 #[test]
 fn what_differs_already_is_not_told_as_the_change() {
     let (served, repository) = (served(), Repository::changed());
-    repository.git(&["checkout", "--quiet", "main"]);
-    repository.commit(&[("clusters/web/settings.yaml", Some(&SETTINGS.replace("red", "green")))]);
-    repository.git(&["checkout", "--quiet", "-B", "one"]);
-    repository.commit(&[("clusters/web/old.yml", None)]);
+    drifted(&repository);
     let answer = impact(&served, &repository, &["main..one"]);
     let expected = "\
 eu  flux-kustomization flux-system/web (clusters/web)

@@ -29,7 +29,8 @@ pub(super) fn text(list: &DiffList, is_one: bool, console: &Console) -> io::Resu
         (count(DiffResult::Change), "to change"),
         (count(DiffResult::Unchanged), "unchanged"),
         (count(DiffResult::Unknown), "unknown"),
-        (list.errors.len(), if list.errors.len() == 1 { "error" } else { "errors" }),
+        // Where nothing was compared, the errors say so.
+        (if rows.is_empty() { 0 } else { list.errors.len() }, "not compared"),
         (conflicts, if conflicts == 1 { "field in conflict" } else { "fields in conflict" }),
         (rows.iter().filter(|row| row.diff == DiffMethod::Merged).count(), "merged without the server"),
     ];
