@@ -150,6 +150,7 @@ impl Up {
             audited: false,
             durable: false,
             store: None,
+            flags: Vec::new(),
         })?;
         let name = plane.name();
         if was_running {

@@ -153,7 +153,7 @@ impl<'a> Launcher<'a> {
         let audit = if self.options.audited { cluster::audit(&folder)? } else { Vec::new() };
         let ports = self.listen(context, "kube-apiserver", 1, |ports| {
             let arguments = cluster::apiserver(&folder, context, etcd, ports[0]);
-            [arguments, audit.clone()].concat()
+            [arguments, audit.clone(), self.options.flags.clone()].concat()
         })?;
         let member = Member {
             context: context.to_owned(),

@@ -63,6 +63,8 @@ pub struct Options {
     /// True if the store is run as in production: it waits for the disk at each commit, and may hold 8 GiB in place of
     /// 2, the most that etcd's documentation suggests.
     pub durable: bool,
+    /// Further arguments of each API server.
+    pub flags: Vec<String>,
 }
 
 impl Default for Options {
@@ -77,6 +79,7 @@ impl Default for Options {
             store: None,
             audited: false,
             durable: false,
+            flags: Vec::new(),
         }
     }
 }
