@@ -9,9 +9,13 @@ use crate::behaviour::Behaviour;
 use crate::error::{Answered, ApiError};
 use crate::state::{Inner, User};
 use crate::store::Store;
+use crate::target::{Target, key};
 
 /// The group whose members may do everything.
 const MASTERS: &str = "system:masters";
+
+/// The group of roles and bindings.
+const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// The parts of a request on which permission depends.
 #[derive(Debug, Clone, Default)]
@@ -145,6 +149,123 @@ impl Inner {
     }
 }
 
+impl Inner {
+    /// Fails if a write of a role or a binding would grant what its sender may not do: with 404 if a binding names a role
+    /// that does not exist, else with 403. Members of `system:masters`, the simulator's controllers (without a `user`),
+    /// and users with the verb `escalate` or `bind` may grant anything.
+    pub(crate) fn check_grants(
+        &self,
+        store: &Store,
+        user: Option<&User>,
+        target: &Target,
+        before: &Value,
+        after: &Value,
+    ) -> Answered<()> {
+        let resource = &target.resource;
+        let Some(user) = user.filter(|user| !user.groups.iter().any(|group| group == MASTERS)) else {
+            return Ok(());
+        };
+        if &*resource.group != RBAC || !self.does.on(Behaviour::EscalationRefused) {
+            return Ok(());
+        }
+        let is_binding = resource.plural.ends_with("bindings");
+        let parts: &[&str] =
+            if is_binding { &["roleRef", "subjects"] } else { &["rules", "aggregationRule"] };
+        if !before.is_null() && parts.iter().all(|part| before[*part] == after[*part]) {
+            return Ok(());
+        }
+        let name = after["metadata"]["name"].as_str().unwrap_or_default();
+        let namespace = &*target.namespace;
+        let (verb, plural, role, granted) = if is_binding {
+            let role = after["roleRef"]["name"].as_str().unwrap_or_default();
+            let plural = match after["roleRef"]["kind"].as_str() {
+                Some("Role") => "roles",
+                _ => "clusterroles",
+            };
+            ("bind", plural, role, None)
+        } else {
+            ("escalate", &*resource.plural, name, Some(after["rules"].clone()))
+        };
+        if self.may(
+            store,
+            user,
+            &Wish { verb, group: RBAC, resource: plural, namespace, name: role, ..Wish::default() },
+        ) {
+            return Ok(());
+        }
+        let granted = match granted {
+            Some(granted) => granted,
+            None => {
+                let Some((shelf, of_role)) = store.find(RBAC, plural) else { return Ok(()) };
+                let key = if plural == "roles" { key(namespace, role) } else { role.to_owned() };
+                let found = store.get(shelf, &key).ok_or_else(|| ApiError::not_found(of_role, role))?;
+                found.tree("", "")["rules"].clone()
+            }
+        };
+        let held = rules(store, user, namespace);
+        let missing: Vec<String> = granted
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|rule| !covers(&held, rule))
+            .map(compact)
+            .collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let groups: Vec<String> = user.groups.iter().map(|group| format!("{group:?}")).collect();
+        let why = format!(
+            "user {:?} (groups=[{}]) is attempting to grant RBAC permissions not currently held:\n{}",
+            user.name,
+            groups.join(" "),
+            missing.join("\n")
+        );
+        Err(ApiError::forbidden(resource, name, &why))
+    }
+}
+
+/// Returns true if the rules that a user has allow everything that `rule` allows.
+fn covers(held: &[Value], rule: &Value) -> bool {
+    let list = |key: &str| -> Vec<&str> {
+        rule[key].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+    };
+    let allows = |wish: &Wish<'_>| held.iter().any(|held| grants(held, wish));
+    let names = match list("resourceNames") {
+        names if names.is_empty() => vec![""],
+        names => names,
+    };
+    list("verbs").into_iter().all(|verb| {
+        let paths = list("nonResourceURLs");
+        let may_read = paths.iter().all(|path| allows(&Wish { verb, path, ..Wish::default() }));
+        let resources = list("resources");
+        let mut all =
+            list("apiGroups").into_iter().flat_map(|group| resources.iter().map(move |it| (group, *it)));
+        may_read
+            && all.all(|(group, named)| {
+                let (resource, subresource) = named.split_once('/').unwrap_or((named, ""));
+                let wish = |name| Wish { verb, group, resource, subresource, name, ..Wish::default() };
+                names.iter().all(|name| allows(&wish(name)))
+            })
+    })
+}
+
+/// Formats a rule as kube-apiserver names it in a refusal.
+fn compact(rule: &Value) -> String {
+    let keys = [
+        ("nonResourceURLs", "NonResourceURLs"),
+        ("apiGroups", "APIGroups"),
+        ("resources", "Resources"),
+        ("resourceNames", "ResourceNames"),
+        ("verbs", "Verbs"),
+    ];
+    let parts = keys.iter().filter_map(|(key, shown)| {
+        let values = rule[*key].as_array().filter(|values| !values.is_empty())?;
+        let values: Vec<String> = values.iter().map(Value::to_string).collect();
+        Some(format!("{shown}:[{}]", values.join(" ")))
+    });
+    format!("{{{}}}", parts.collect::<Vec<String>>().join(", "))
+}
+
 /// Builds the error 403 for a request that the user may not send.
 fn refusal(store: &Store, user: &User, wish: &Wish<'_>) -> ApiError {
     if !wish.path.is_empty() {
@@ -172,7 +293,6 @@ fn refusal(store: &Store, user: &User, wish: &Wish<'_>) -> ApiError {
 /// Lists the rules that hold for a user in `namespace`: those that every server grants, those of roles bound in the
 /// whole cluster and, unless `namespace` is empty, of roles bound in it.
 fn rules(store: &Store, user: &User, namespace: &str) -> Vec<Value> {
-    const GROUP: &str = "rbac.authorization.k8s.io";
     let mut rules = vec![
         json!({"verbs": ["get"], "nonResourceURLs": ["/healthz", "/livez", "/readyz", "/version", "/version/"]}),
     ];
@@ -200,7 +320,7 @@ fn rules(store: &Store, user: &User, namespace: &str) -> Vec<Value> {
         rules.push(json!({"verbs": ["get"], "nonResourceURLs": paths}));
     }
     let mut add = |bindings: &str, prefix: &str| {
-        let Some((shelf, _)) = store.find(GROUP, bindings) else { return };
+        let Some((shelf, _)) = store.find(RBAC, bindings) else { return };
         for (_, binding) in store.range(shelf, prefix, None) {
             let binding = binding.tree("", "");
             let subjects = binding["subjects"].as_array().into_iter().flatten();
@@ -224,7 +344,7 @@ fn rules(store: &Store, user: &User, namespace: &str) -> Vec<Value> {
                 Some("Role") => ("roles", format!("{prefix}{role}")),
                 _ => ("clusterroles", role.to_owned()),
             };
-            let role = store.find(GROUP, plural).and_then(|(shelf, _)| store.get(shelf, &key));
+            let role = store.find(RBAC, plural).and_then(|(shelf, _)| store.get(shelf, &key));
             if let Some(role) = role {
                 rules.extend(role.tree("", "")["rules"].as_array().cloned().unwrap_or_default());
             }

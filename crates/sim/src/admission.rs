@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::error::{Answered, Cause};
@@ -151,6 +153,47 @@ pub(crate) fn fresh_status(resource: &Resource, object: &mut Value) {
         && let Some(members) = object.as_object_mut()
     {
         members.remove("status");
+    }
+}
+
+/// The annotation of a DaemonSet with the number of its templates so far.
+const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
+
+/// Counts the templates of a DaemonSet in an annotation, which clients cannot change; does nothing for other kinds, and
+/// for one that was stored without the annotation. `before` is the stored object, or null.
+pub(crate) fn count_templates(resource: &Resource, before: &Value, after: &mut Value) {
+    if !resource.is("apps", "daemonsets") {
+        return;
+    }
+    let number = match before.is_null() {
+        true => 1,
+        false => {
+            let old = before["metadata"]["annotations"][TEMPLATE_GENERATION].as_str();
+            let Some(old) = old.and_then(|old| old.parse::<i64>().ok()) else { return };
+            old + i64::from(before["spec"]["template"] != after["spec"]["template"])
+        }
+    };
+    let annotations = &mut after["metadata"]["annotations"];
+    if !annotations.is_object() {
+        *annotations = json!({});
+    }
+    annotations[TEMPLATE_GENERATION] = json!(number.to_string());
+}
+
+/// Moves the `stringData` of a Secret, which only clients write, into its `data`.
+pub(crate) fn keep_string_data(resource: &Resource, object: &mut Value) {
+    if !resource.is("", "secrets") {
+        return;
+    }
+    let Some(members) = object.as_object_mut() else { return };
+    let Some(Value::Object(texts)) = members.remove("stringData") else { return };
+    let data = members.entry("data").or_insert_with(|| json!({}));
+    if data.is_null() {
+        *data = json!({});
+    }
+    if let Some(data) = data.as_object_mut() {
+        let encoded = |text: &Value| STANDARD.encode(text.as_str().unwrap_or_default());
+        data.extend(texts.iter().map(|(key, text)| (key.clone(), json!(encoded(text)))));
     }
 }
 

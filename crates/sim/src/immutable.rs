@@ -59,6 +59,13 @@ pub(crate) fn faults(resource: &Resource, before: &Value, after: &Value) -> Vec<
             let role = differs("/roleRef");
             role.map(|role| Cause::invalid("roleRef", &role, "cannot change roleRef")).into_iter().collect()
         }
+        ("storage.k8s.io", "storageclasses") => {
+            let forbidden = ["parameters", "provisioner"].into_iter().filter_map(|part| {
+                let what = format!("updates to {part} are forbidden.");
+                differs(&format!("/{part}")).map(|_| Cause::forbidden(part, &what))
+            });
+            forbidden.chain(["reclaimPolicy", "volumeBindingMode"].into_iter().filter_map(field)).collect()
+        }
         ("", "services") => {
             let old = before["spec"]["clusterIP"].as_str().unwrap_or_default();
             let kinds = [before, after].map(|object| &object["spec"]["type"]);

@@ -90,6 +90,7 @@ mod target;
 mod task;
 mod timeline;
 mod tls;
+mod validate;
 mod write;
 
 #[doc(hidden)]

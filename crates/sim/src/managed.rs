@@ -198,10 +198,13 @@ fn entry(manager: &str, version: &str, subresource: &str, is_applied: bool) -> M
     }
 }
 
-/// Returns true if an object asks to forget its managers: by one entry that is empty.
+/// Returns true if an object asks to forget its managers: by a list without entries, or with one that is empty.
 fn is_reset(object: &Value) -> bool {
-    let entries = object["metadata"]["managedFields"].as_array();
-    entries.is_some_and(|entries| matches!(&entries[..], [Value::Object(only)] if only.is_empty()))
+    match object["metadata"]["managedFields"].as_array().map(Vec::as_slice) {
+        Some([]) => true,
+        Some([Value::Object(only)]) => only.is_empty(),
+        _ => false,
+    }
 }
 
 /// An apply to an object.
@@ -211,6 +214,8 @@ pub(crate) struct Application<'a> {
     pub(crate) manager: &'a str,
     pub(crate) config: &'a Value,
     pub(crate) force: bool,
+    /// The subresource of the apply other than `status`, which [`Part`] states; empty for the object itself.
+    pub(crate) subresource: &'static str,
 }
 
 impl Inner {
@@ -295,13 +300,13 @@ impl Inner {
         live: &Value,
         apply: &Application<'_>,
     ) -> Result<Value, UpdateError> {
-        let Application { part, manager, config, force } = *apply;
+        let Application { part, manager, config, force, subresource } = *apply;
         let now = self.fleet.clock.now();
         let mut owners = Owners::of(live);
         let mut live = without_managers(live);
         let (of, version) = (target.object_type(), target.api_version());
         of.tidy(&mut live);
-        let subresource = if part == Part::Status { "status" } else { "" };
+        let subresource = if part == Part::Status { "status" } else { subresource };
         let ignored =
             if self.does.on(Behaviour::ResetFields) { reset(target, part) } else { FieldSet::default() };
         if owners.is_empty() {
@@ -319,7 +324,8 @@ impl Inner {
         if applied.object.is_some()
             && let Some(own) = owners.0.get_mut(&id)
         {
-            own.time = Some(now);
+            // The API server loses the time of a scale on the way to its parent.
+            own.time = (subresource != "scale").then_some(now);
         }
         if self.does.on(Behaviour::ManagersCapped) {
             owners.cap();
@@ -382,11 +388,15 @@ fn without_managers(object: &Value) -> Value {
     object
 }
 
-/// Returns an object without the times of its managers, which alone are no change.
+/// Returns an object without its resourceVersion and the times of its managers, which alone are not a change.
 pub(crate) fn timeless(object: &Value) -> Map<String, Value> {
     let mut object = object.as_object().cloned().unwrap_or_default();
-    let metadata = object.get_mut("metadata").and_then(|metadata| metadata.get_mut("managedFields"));
-    for entry in metadata.and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
+    let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+    let managers = metadata.and_then(|metadata| {
+        metadata.remove("resourceVersion");
+        metadata.get_mut("managedFields")
+    });
+    for entry in managers.and_then(Value::as_array_mut).into_iter().flatten().filter_map(Value::as_object_mut)
     {
         entry.remove("time");
     }

@@ -15,9 +15,14 @@ use crate::kept::texts_of;
 use crate::kinds::Resource;
 use crate::managed::{Writer, timeless};
 use crate::patch::merge;
-use crate::state::Inner;
+use crate::state::{Inner, User};
 use crate::store::{Object, Store, Texts};
 use crate::target::{Part, Target};
+use crate::validate;
+
+/// The maximum size of a stored object in bytes, etcd's `--max-request-bytes`. Kubernetes stores its own kinds as
+/// Protobuf, which is a little shorter than the JSON that is measured here.
+const MAX_STORED: usize = 1_572_864;
 
 /// The options of a write request.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +31,8 @@ pub(crate) struct WriteOptions {
     /// The handling of fields that the schema does not have: ignore, warn or refuse.
     pub(crate) unknown_fields: UnknownFields,
     pub(crate) writer: Writer,
+    /// The sender, whose permissions limit those that the write grants; `None` for the simulator's own controllers.
+    pub(crate) user: Option<User>,
     /// The JSON merge patches by which webhooks change what is written.
     pub(crate) mutations: Vec<Value>,
 }
@@ -233,15 +240,17 @@ impl Inner {
             return Err(target.invalid(&name, faults));
         }
         admission::keep_by_kubernetes(&resource, &mut body);
+        let is_applied = owners.is_some();
         match owners {
             Some(owners) if owners.is_array() => body["metadata"]["managedFields"] = owners,
             Some(_) => {}
             None => self.manage(&target, &[Part::Main], &wanted.writer, &Value::Null, &mut body),
         }
         self.mutate(&target, &Value::Null, &mut body, wanted)?;
-        let texts = self.texts(&body);
+        let texts = self.fitting(self.texts(&body), is_applied)?;
         let mut store = self.store();
         self.check_home(&store, &target)?;
+        self.check_grants(&store, wanted.user.as_ref(), &target, &Value::Null, &body)?;
         if store.get(target.shelf, &target.key()).is_some() && self.does.on(Behaviour::CreateRefusesTwice) {
             return Err(ApiError::already_exists(&resource, &name));
         }
@@ -271,11 +280,27 @@ impl Inner {
         Ok(!wanted.mutations.is_empty())
     }
 
+    /// Returns the texts of an object if the store has room for them, else without field managers; fails if it still has
+    /// none, or the object `is_applied`, whose managers are a part of what the client wants.
+    fn fitting(&self, texts: Texts, is_applied: bool) -> Answered<Texts> {
+        if texts.size() <= MAX_STORED || !self.does.on(Behaviour::StoreLimit) {
+            return Ok(texts);
+        }
+        let unmanaged = texts.without_managers();
+        if is_applied || unmanaged.size() > MAX_STORED {
+            return Err(ApiError::plain(500, "etcdserver: request is too large"));
+        }
+        Ok(unmanaged)
+    }
+
     /// Sets the namespace in an object's metadata to that of the request's path; fails if the metadata state
-    /// another one. Does nothing for cluster-scoped kinds.
+    /// another one. Removes it from the metadata of cluster-scoped kinds.
     pub(crate) fn check_namespace(&self, target: &Target, metadata: &mut Value) -> Answered<()> {
         let written = texts_of(&metadata["namespace"]);
         if !target.resource.namespaced {
+            if let Some(members) = metadata.as_object_mut() {
+                members.remove("namespace");
+            }
             return Ok(());
         }
         if !written.is_empty() && written != target.namespace && self.does.on(Behaviour::NamespaceMatches) {
@@ -328,13 +353,21 @@ impl Inner {
         if self.does.on(Behaviour::Warnings) {
             warnings = admission::finalizer_warnings(resource, before, object);
         }
+        if self.does.on(Behaviour::SecretTexts) {
+            admission::keep_string_data(resource, object);
+        }
         default(resource, object);
+        admission::count_templates(resource, before, object);
         let name = texts_of(&object["metadata"]["name"]).to_owned();
         if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
             let faults = crd::faults(object);
             if !faults.is_empty() && self.does.on(Behaviour::DefinitionChecked) {
                 return Err(target.invalid(&name, faults));
             }
+        }
+        let faults = validate::faults(resource, object);
+        if !faults.is_empty() && self.does.on(Behaviour::RequiredFields) {
+            return Err(target.invalid(&name, faults));
         }
         let Some(version) = target.described() else { return Ok(warnings) };
         if let Some(warning) = &version.warning
@@ -421,6 +454,7 @@ impl Inner {
                 return Err(target.invalid(&target.name, faults));
             }
         }
+        self.check_grants(&store, wanted.user.as_ref(), target, &before, &after)?;
         if deleting && self.does.on(Behaviour::NoNewFinalizers) {
             admission::check_finalizers(target, &before, &after)?;
         }
@@ -435,8 +469,8 @@ impl Inner {
             self.count_generation(target, &before, &mut after);
         }
         // Times of managers alone are no change.
-        let is_same = is_owned && timeless(&before) == timeless(&after);
-        let texts = if is_same { current.texts() } else { self.texts(&after) };
+        let is_same = self.does.on(Behaviour::SameStaysSame) && timeless(&before) == timeless(&after);
+        let texts = if is_same { current.texts() } else { self.fitting(self.texts(&after), is_owned)? };
         if wanted.dry_run && self.does.on(Behaviour::DryRunUpdate) {
             return Ok(Written { object: Arc::new(current.with(texts)), warnings });
         }

@@ -154,12 +154,9 @@ fn patch_form(asked: &Asked, target: &Target, does: &Behaviours) -> Answered<pat
     known.ok_or_else(ApiError::unsupported_patch)
 }
 
-/// Answers a server-side apply.
-fn applied(inner: &Inner, asked: &Asked, target: &Target, part: Part, form: Form) -> Answered<Answer> {
-    let does = &inner.does;
-    let write_options = write_options(asked, "PatchOptions", does)?;
-    let manager = asked.query.get("fieldManager");
-    if manager.is_empty() {
+/// Returns the configuration of a server-side apply, an object; fails if the request lacks its field manager.
+fn configuration(asked: &Asked) -> Answered<Value> {
+    if asked.query.get("fieldManager").is_empty() {
         let cause = Cause::required("fieldManager", "is required for apply patch");
         return Err(ApiError::invalid_options("PatchOptions", vec![cause]));
     }
@@ -168,9 +165,17 @@ fn applied(inner: &Inner, asked: &Asked, target: &Target, part: Part, form: Form
         |why: &dyn std::fmt::Display| ApiError::bad_request(format!("error decoding YAML: {why}"));
     let read = yaml::read_all::<Value>(&text).map_err(|error| undecodable(&error))?;
     let config = read.into_iter().next().filter(Value::is_object);
-    let config = config.ok_or_else(|| undecodable(&"the configuration is not an object"))?;
+    config.ok_or_else(|| undecodable(&"the configuration is not an object"))
+}
+
+/// Answers a server-side apply.
+fn applied(inner: &Inner, asked: &Asked, target: &Target, part: Part, form: Form) -> Answered<Answer> {
+    let does = &inner.does;
+    let write_options = write_options(asked, "PatchOptions", does)?;
+    let config = configuration(asked)?;
+    let manager = asked.query.get("fieldManager");
     let force = asked.query.is_true("force") && does.on(Behaviour::ApplyForce);
-    let application = Application { part, manager, config: &config, force };
+    let application = Application { part, manager, config: &config, force, subresource: "" };
     let may_create = || {
         let wish = Wish {
             verb: "create",
@@ -252,7 +257,8 @@ fn write_options(asked: &Asked, options: &str, does: &Behaviours) -> Answered<Wr
     let name = [manager, agent, "unknown"].into_iter().find(|name| !name.is_empty());
     let writer = Writer::named(&name.unwrap_or_default().chars().take(MAX_MANAGER).collect::<String>());
     let mutations = asked.mutations.clone();
-    Ok(WriteOptions { dry_run: !values.is_empty(), unknown_fields, writer, mutations })
+    let user = Some(asked.user.clone());
+    Ok(WriteOptions { dry_run: !values.is_empty(), unknown_fields, writer, user, mutations })
 }
 
 fn deletion(asked: &Asked, does: &Behaviours) -> Answered<Deletion> {
@@ -392,6 +398,9 @@ fn put(object: &mut Value, path: &[String], value: Value) {
     }
 }
 
+/// The `apiVersion` of Scale objects.
+const SCALE_VERSION: &str = "autoscaling/v1";
+
 /// Builds the Scale object of the scale subresource.
 fn scale_of(object: &Value, scale: &Scale) -> Value {
     let mut metadata = json!({});
@@ -409,9 +418,42 @@ fn scale_of(object: &Value, scale: &Scale) -> Value {
         None => {}
     }
     json!({
-        "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": metadata,
+        "kind": "Scale", "apiVersion": SCALE_VERSION, "metadata": metadata,
         "spec": {"replicas": number(&scale.spec_replicas)}, "status": status,
     })
+}
+
+/// Applies a Scale to its parent, as an apply of the number of replicas alone.
+fn applied_scale(inner: &Inner, asked: &Asked, target: &Target, scale: &Scale) -> Answered<Written> {
+    let does = &inner.does;
+    let write_options = write_options(asked, "PatchOptions", does)?;
+    let sent = configuration(asked)?;
+    if sent["kind"] != "Scale" || sent["apiVersion"] != SCALE_VERSION {
+        return Err(ApiError::bad_request("the configuration is not a Scale of autoscaling/v1"));
+    }
+    let mut config = target.empty();
+    config["metadata"] = sent["metadata"].clone();
+    if let Some(replicas) = sent["spec"].get("replicas") {
+        check_replicas(target, replicas.as_i64().unwrap_or_default())?;
+        put(&mut config, &scale.spec_replicas, replicas.clone());
+    }
+    let application = Application {
+        part: Part::Main,
+        manager: asked.query.get("fieldManager"),
+        config: &config,
+        force: asked.query.is_true("force") && does.on(Behaviour::ApplyForce),
+        subresource: "scale",
+    };
+    let none = || Err(ApiError::not_found(&target.resource, &target.name));
+    inner.apply(target, &application, &write_options, none).map(|(written, _)| written)
+}
+
+fn check_replicas(target: &Target, replicas: i64) -> Answered<()> {
+    if replicas >= 0 {
+        return Ok(());
+    }
+    let cause = Cause::invalid("spec.replicas", &json!(replicas), "must be greater than or equal to 0");
+    Err(ApiError::invalid("autoscaling", "Scale", &target.name, vec![cause]))
 }
 
 fn scaled(inner: &Arc<Inner>, asked: &Asked, target: &Target, verb: &str, scale: &Scale) -> Answered<Answer> {
@@ -425,6 +467,10 @@ fn scaled(inner: &Arc<Inner>, asked: &Asked, target: &Target, verb: &str, scale:
         }
         "patch" => {
             let form = patch_form(asked, target, does)?;
+            if form == patch::Form::Apply {
+                let written = applied_scale(inner, asked, target, scale)?;
+                return Ok(Answer::json(200, &scale_of(&target.tree(&written.object), scale)));
+            }
             let text = asked.body.clone();
             let does = does.clone();
             Box::new(move |scale| patch::apply(form, &text, scale, &does))
@@ -441,11 +487,7 @@ fn scaled(inner: &Arc<Inner>, asked: &Asked, target: &Target, verb: &str, scale:
             changed["metadata"]["resourceVersion"] = version;
         }
         let replicas = sent["spec"]["replicas"].as_i64().unwrap_or_default();
-        if replicas < 0 {
-            let cause =
-                Cause::invalid("spec.replicas", &json!(replicas), "must be greater than or equal to 0");
-            return Err(ApiError::invalid("autoscaling", "Scale", &target.name, vec![cause]));
-        }
+        check_replicas(target, replicas)?;
         put(&mut changed, &scale.spec_replicas, json!(replicas));
         Ok(changed)
     })?;

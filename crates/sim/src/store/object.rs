@@ -102,6 +102,19 @@ impl Texts {
     }
 }
 
+impl Texts {
+    /// Returns the number of bytes of the texts.
+    pub(crate) fn size(&self) -> usize {
+        let managers = self.managers.iter().flat_map(|managers| managers.iter());
+        self.head.len() + self.tail.len() + managers.map(|it| it.text.len()).sum::<usize>()
+    }
+
+    /// Returns the texts without the field managers.
+    pub(crate) fn without_managers(&self) -> Texts {
+        Texts { managers: None, ..self.clone() }
+    }
+}
+
 impl Object {
     pub(super) fn new(version: u64, texts: Texts) -> Object {
         Object { version, texts }
