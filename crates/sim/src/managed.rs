@@ -1,7 +1,7 @@
 //! Field managers: the clients that wrote the fields of an object, with times, as kube-apiserver records them for every
 //! write.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -306,6 +306,7 @@ impl Inner {
         let mut live = without_managers(live);
         let (of, version) = (target.object_type(), target.api_version());
         of.tidy(&mut live);
+        owners.check_versions(target, &live)?;
         let subresource = if part == Part::Status { "status" } else { subresource };
         let ignored =
             if self.does.on(Behaviour::ResetFields) { reset(target, part) } else { FieldSet::default() };
@@ -366,6 +367,22 @@ impl Owners {
         self.set(managers, own);
         if let Some(own) = self.0.get_mut(&id) {
             own.time = time;
+        }
+        Ok(())
+    }
+
+    /// Fails if a manager wrote at another version of a custom kind whose schema does not have all fields of the live
+    /// object, to which kube-apiserver would convert it.
+    fn check_versions(&self, target: &Target, live: &Value) -> Result<(), UpdateError> {
+        let own = target.api_version();
+        let others: BTreeSet<&str> = self.0.values().map(|entry| &*entry.version).collect();
+        for other in others.into_iter().filter(|other| *other != own && target.resource.custom) {
+            let (group, version) = crate::kinds::split_group_version(other);
+            if group != &*target.resource.group || target.resource.version(version).is_none() {
+                continue;
+            }
+            let converted = Target { version: version.into(), ..target.clone() };
+            converted.object_type().get().validate(live, true).map_err(UpdateError::Live)?;
         }
         Ok(())
     }

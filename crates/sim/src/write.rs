@@ -440,10 +440,11 @@ impl Inner {
         let deleting = before["metadata"].get("deletionTimestamp").is_some();
         self.keep_identity(target, &before, &mut after)?;
         self.keep_part(target, part, &before, &mut after);
+        let warnings = self.complete(target, &before, &mut after, wanted)?;
+        // A value that is the default may be left out, and is no change.
         if part == Part::Main {
             self.count_generation(target, &before, &mut after);
         }
-        let warnings = self.complete(target, &before, &mut after, wanted)?;
         let faults = admission::metadata_faults(resource, &after);
         if !faults.is_empty() && self.does.on(Behaviour::MetadataChecked) {
             return Err(target.invalid(&target.name, faults));

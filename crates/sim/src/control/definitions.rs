@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::set_condition;
 use crate::behaviour::Behaviour;
 use crate::crd;
+use crate::kinds::Resource;
 use crate::state::Inner;
 use crate::target::Target;
 
@@ -28,8 +29,30 @@ pub(super) fn reconcile(inner: &Arc<Inner>, name: &str) {
     super::change(inner, &target, |definition| establish(inner, definition, taken));
     let Some(definition) = inner.tree(&target) else { return forget(inner, name) };
     if let Some(resource) = crd::resource(&definition, &inner.does) {
-        inner.store().define(Arc::new(resource));
+        fill_stored(inner, Arc::new(resource));
     }
+}
+
+/// Serves a resource, and fills the defaults of its schema into the objects that are stored already: kube-apiserver does
+/// so whenever it reads one.
+fn fill_stored(inner: &Inner, resource: Arc<Resource>) {
+    let mut store = inner.store();
+    store.define(resource.clone());
+    let Some((shelf, _)) = store.find(&resource.group, &resource.plural) else { return };
+    let Some((version, schema)) =
+        resource.versions.first().and_then(|version| Some((version, version.schema.as_ref()?)))
+    else {
+        return;
+    };
+    if !inner.does.on(Behaviour::CustomDefaults) {
+        return;
+    }
+    store.reread(shelf, |object| {
+        let tree = object.tree(&resource.api_version(&version.name), &resource.kind);
+        let mut filled = tree.clone();
+        schema.default(&mut filled);
+        (filled != tree).then(|| inner.texts(&filled))
+    });
 }
 
 fn remove_finalizer(definition: &mut Value) {

@@ -210,6 +210,17 @@ impl Store {
         Some(object)
     }
 
+    /// Replaces the texts of the objects of a resource by those that `read` returns, as if they had always been so: their
+    /// versions stay, and watches see nothing.
+    pub(crate) fn reread(&mut self, id: ShelfId, read: impl Fn(&Object) -> Option<Texts>) {
+        let objects = self.shelf_mut(id).map(|shelf| shelf.objects.values_mut());
+        for object in objects.into_iter().flatten() {
+            if let Some(texts) = read(object) {
+                *object = Arc::new(object.with(texts));
+            }
+        }
+    }
+
     /// Removes an object, and returns its last state, which is `last` if given, with the version of the removal;
     /// `None` if it does not exist.
     pub(crate) fn remove(&mut self, id: ShelfId, key: &str, last: Option<Texts>) -> Option<Arc<Object>> {
