@@ -26,6 +26,11 @@ pub fn build_bench(package: &str, bench: &str) -> Result<PathBuf> {
     build_target(package, bench, &["--bench", bench, "--release"])
 }
 
+/// Builds an example of a package, without optimisation, if anything has changed, and returns its path.
+pub fn build_example(package: &str, example: &str) -> Result<PathBuf> {
+    build_target(package, example, &["--example", example])
+}
+
 /// Builds a bench that judges another program, so that its own speed does not count, without optimisation if anything
 /// has changed, and returns its path; `features` are those of the package that it needs.
 pub fn build_judge(package: &str, bench: &str, features: &str) -> Result<PathBuf> {

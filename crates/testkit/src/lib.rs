@@ -19,6 +19,7 @@ pub mod proxy;
 pub mod running;
 #[cfg(feature = "server")]
 pub mod server;
+pub mod suites;
 pub mod terminal;
 pub mod truth;
 

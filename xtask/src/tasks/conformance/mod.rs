@@ -1,6 +1,9 @@
 //! `cargo xtask conformance`: Taffrail beside the programs and the test suites of others, in full. `cargo xtask test` has
 //! all of it that takes seconds, and a drawn sample of the rest.
 
+mod apply;
+mod flux;
+mod go_suite;
 mod merge;
 mod yaml;
 
@@ -13,6 +16,8 @@ use taffrail_testkit::binary::workspace;
 /// Compare Taffrail with the programs and the test suites of others.
 #[derive(Subcommand)]
 pub(crate) enum Conformance {
+    Apply(apply::Apply),
+    Flux(flux::Flux),
     Merge(merge::Merge),
     Yaml(yaml::Yaml),
 }
@@ -20,6 +25,8 @@ pub(crate) enum Conformance {
 impl Conformance {
     pub(crate) fn run(self) -> Result<()> {
         match self {
+            Conformance::Apply(task) => task.run(),
+            Conformance::Flux(task) => task.run(),
             Conformance::Merge(task) => task.run(),
             Conformance::Yaml(task) => task.run(),
         }
