@@ -182,7 +182,6 @@ func restore(config *restclient.Config, before map[types.UID]object) error {
 	return kept
 }
 
-
 // finalize removes what keeps a namespace; a failure shows in that it stays.
 func finalize(core kubernetes.Interface, name string) {
 	namespace, err := core.CoreV1().Namespaces().Get(context.TODO(), name, metav1.GetOptions{})

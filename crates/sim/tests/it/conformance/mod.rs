@@ -14,6 +14,7 @@ mod representations;
 mod selectors;
 mod streams;
 mod subresources;
+mod suites;
 mod watches;
 mod workloads;
 mod writes;
@@ -68,6 +69,7 @@ fn all() -> Vec<&'static Case> {
         crds::CASES,
         access::CASES,
         workloads::CASES,
+        suites::CASES,
     ];
     groups.into_iter().flatten().collect()
 }
