@@ -196,9 +196,10 @@ impl Inner {
         let granted = match granted {
             Some(granted) => granted,
             None => {
-                let Some((shelf, of_role)) = store.find(RBAC, plural) else { return Ok(()) };
+                let Some((shelf, _)) = store.find(RBAC, plural) else { return Ok(()) };
                 let key = if plural == "roles" { key(namespace, role) } else { role.to_owned() };
-                let found = store.get(shelf, &key).ok_or_else(|| ApiError::not_found(of_role, role))?;
+                // The error names the role by the resource of the request.
+                let found = store.get(shelf, &key).ok_or_else(|| ApiError::not_found(resource, role))?;
                 found.tree("", "")["rules"].clone()
             }
         };

@@ -60,11 +60,8 @@ pub(crate) fn faults(resource: &Resource, before: &Value, after: &Value) -> Vec<
             role.map(|role| Cause::invalid("roleRef", &role, "cannot change roleRef")).into_iter().collect()
         }
         ("storage.k8s.io", "storageclasses") => {
-            let forbidden = ["parameters", "provisioner"].into_iter().filter_map(|part| {
-                let what = format!("updates to {part} are forbidden.");
-                differs(&format!("/{part}")).map(|_| Cause::forbidden(part, &what))
-            });
-            forbidden.chain(["reclaimPolicy", "volumeBindingMode"].into_iter().filter_map(field)).collect()
+            let fixed = ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"];
+            fixed.into_iter().filter_map(field).collect()
         }
         ("", "services") => {
             let old = before["spec"]["clusterIP"].as_str().unwrap_or_default();

@@ -6,5 +6,6 @@ mod api;
 mod client_go;
 mod conformance;
 mod fleet;
+mod go_suites;
 mod kubectl;
 mod troubles;

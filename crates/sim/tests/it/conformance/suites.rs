@@ -169,7 +169,7 @@ async fn parameters_of_a_storage_class_cannot_change(api: &Api) -> Result<()> {
     ensure!(created.at("/metadata/namespace").is_null(), "{}", created.body);
     let patch = json!({"parameters": {"a": "2"}});
     let refused = api.patch(&format!("/apis/storage.k8s.io/v1/storageclasses/{name}"), MERGE, patch).await?;
-    refused.fails(422, "Invalid", "parameters: Forbidden: updates to parameters are forbidden.")?;
+    refused.fails(422, "Invalid", "parameters: Invalid value: {\"a\":\"2\"}: field is immutable")?;
     Ok(())
 }
 
@@ -214,7 +214,7 @@ fn binding(role: &str, subject: Value) -> Value {
 async fn a_binding_needs_its_role(api: &Api) -> Result<()> {
     let path = format!("{RBAC}/namespaces/{}/rolebindings", granted(api).await?);
     let subject = json!({"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "x"});
-    let why = "roles.rbac.authorization.k8s.io \"absent\" not found";
+    let why = "rolebindings.rbac.authorization.k8s.io \"absent\" not found";
     api.until("the role counts", || async {
         let call = api.call(Method::POST, &path).by_reader();
         let reply = call.json(binding("absent", subject.clone())).send().await?;
