@@ -12,7 +12,9 @@
 
 mod built_in;
 mod compare;
+mod defaults;
 mod fields_v1;
+mod holds;
 mod item;
 mod managed;
 mod merge;

@@ -21,6 +21,21 @@ impl<'s> Type<'s> {
         Type { schema, at }
     }
 
+    /// Returns the type of a field; `None` if the schema does not have it.
+    #[must_use]
+    pub fn field(self, name: &str) -> Option<Type<'s>> {
+        let (map, _) = self.schema.resolve(self.at)?.map?;
+        let of = map.of(name);
+        (!of.is_none()).then(|| self.with(of))
+    }
+
+    /// Returns the type of the items of a list; `None` if the type has no lists.
+    #[must_use]
+    pub fn item(self) -> Option<Type<'s>> {
+        let (list, _) = self.schema.resolve(self.at)?.list?;
+        Some(self.with(&list.element))
+    }
+
     pub(crate) fn with(self, at: &'s TypeRef) -> Type<'s> {
         Type { at, ..self }
     }

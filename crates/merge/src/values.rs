@@ -6,7 +6,17 @@ use serde_json::{Number, Value};
 
 /// Returns true if two values are equal: numbers by their value, lists in order, maps in any order.
 pub fn equal(left: &Value, right: &Value) -> bool {
-    compare(left, right) == Ordering::Equal
+    match (left, right) {
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| equal(left, right))
+        }
+        // Without an order of the fields.
+        (Value::Object(left), Value::Object(right)) => {
+            left.len() == right.len()
+                && left.iter().all(|(name, left)| right.get(name).is_some_and(|right| equal(left, right)))
+        }
+        (left, right) => compare(left, right) == Ordering::Equal,
+    }
 }
 
 /// Compares two values: numbers come before texts, these before true and false, lists, maps, and null.

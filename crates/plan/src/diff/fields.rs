@@ -199,7 +199,7 @@ pub(super) fn differences<'v>(of: Type<'_>, live: &'v Value, wanted: &'v Value) 
         wanted: wanted.filter(|_| is_wanted),
         is_order: false,
     });
-    let mut found: Vec<Differing<'v>> = found.collect();
+    let mut found: Vec<Differing<'v>> = found.filter(|it| !is_implied_key(it)).collect();
     let lists = reordered(of, live, wanted);
     // No path of `found` is above another one, so those around the place of a list decide.
     let is_touched = |list: &Path| {
@@ -220,6 +220,16 @@ pub(super) fn differences<'v>(of: Type<'_>, live: &'v Value, wanted: &'v Value) 
     found.extend(lists);
     found.sort_by(|one, other| one.path.cmp(&other.path));
     found
+}
+
+/// Returns true for a field by which an item of a list is known and that only one object states: the other one leaves it to
+/// its default.
+fn is_implied_key(it: &Differing<'_>) -> bool {
+    let is_key = match it.path.as_slice() {
+        [.., PathElement::Key(key), PathElement::Field(name)] => key.iter().any(|(key, _)| key == name),
+        _ => false,
+    };
+    is_key && (it.live.is_none() || it.wanted.is_none())
 }
 
 /// Returns the topmost fields in which two objects differ, as a set of fields.
@@ -427,6 +437,16 @@ pub(super) fn is_zero(value: &Value) -> bool {
         Value::Number(number) => number.as_f64() == Some(0.0),
         Value::String(text) => text.is_empty(),
         value => is_hollow(value),
+    }
+}
+
+/// Returns true for null, and for lists and maps without items.
+pub(super) fn is_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        _ => false,
     }
 }
 

@@ -13,12 +13,15 @@ mod owners;
 mod predict;
 mod quantity;
 mod report;
+mod same;
+mod stored;
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map as JsonMap, Value};
-use taffrail_merge::{FieldSet, ManagedEntry, Type, equal};
-use taffrail_object::{LAST_APPLIED, ObjectKey};
+use taffrail_merge::{FieldSet, ManagedEntry, Path, PathElement, Type, equal};
+use taffrail_object::protobuf::schema::Message;
+use taffrail_object::{GroupKind, LAST_APPLIED, ObjectKey, kinds};
 
 pub use fields::FieldPath;
 pub use ignore::{
@@ -33,13 +36,15 @@ pub use report::{
 };
 
 use fields::{
-    covers, deduced, differences, find_all, has_long_paths, is_hollow, is_too_deep, is_zero, keeps_of,
-    text_at, topmost,
+    covers, deduced, differences, find_all, has_long_paths, is_hollow, is_nothing, is_too_deep, is_zero,
+    keeps_of, text_at, topmost,
 };
 use mask::Redactor;
-use normalise::{LeftOut, is_aggregated, normal, normalise, without_namespaces};
+use normalise::{LeftOut, ObjectForm, is_aggregated, normal, normalise, without_namespaces};
 use owners::{Owned, Owners};
 use predict::{Apply, without_additions};
+use same::is_same;
+use stored::{add_defaults, has_no_defaults, message_of};
 
 /// The maximum number of differences of one object that are told; [`ObjectDiff::omitted`] counts the others.
 pub const MAX_DIFFERENCES: usize = 10_000;
@@ -123,6 +128,8 @@ pub enum NoDryRun {
 pub struct ToldConflict {
     /// The path of the field, as the server writes it: `.spec.replicas`.
     pub path: String,
+    /// The manager that owns the field; `None` if the server does not name it.
+    pub manager: Option<String>,
 }
 
 /// Compares the wanted with the live form of an object.
@@ -212,67 +219,92 @@ fn compare(
     let entries = entries_of(input.live, answer.is_some(), result).map_err(|reason| vec![reason])?;
     let are_unread = result.notes.iter().any(|note| matches!(note, DiffNote::ManagersUnreadable { .. }));
     let own_elsewhere = note_versions(&entries, version, input.manager, result);
+    if own_elsewhere.is_none() && is_same(input, wanted, answer, &entries, &result.object) {
+        if answer.is_none() && entries.is_empty() {
+            result.notes.push(DiffNote::NoHistory);
+        }
+        return Ok(());
+    }
     let answered = answer.and_then(|answer| ManagedEntry::read_all(answer).ok()).unwrap_or_default();
     let mut sides = normalised(input, wanted, answer, &answered, result);
     let of = type_for(input.of, &sides, result);
 
     let conflicts = match input.dry_run {
         DryRun::Answered { conflicts, .. } => {
-            conflicts.iter().map(|conflict| conflict.path.clone()).collect()
+            // Fields that our own manager wrote in another way are nobody else's.
+            let others = conflicts.iter().filter(|it| it.manager.as_deref() != Some(input.manager));
+            others.map(|conflict| conflict.path.clone()).collect()
         }
         _ => Vec::new(),
     };
-    let owners = Owners::new(&entries, input.manager, version, input.applied, conflicts);
+    let kind = result.object.group_kind();
+    let message = message_of(&kind, version);
     let last_applied = sides.last_applied.as_ref();
+    let by_client = last_applied.and_then(|last| of.field_set(last).ok());
+    let owners = Owners::new(&entries, input.manager, version, input.applied, by_client.as_ref(), conflicts);
     let apply = Apply { of, version, manager: input.manager, entries: &entries, last_applied };
     let is_merged = sides.answer.is_none();
-    let mut predicted = match sides.answer.take() {
-        Some(answer) => {
-            result.rewritten = rewritten(of, &sides.wanted, &answer);
-            let declared = of.field_set(&sides.wanted).unwrap_or_default();
-            let own = Owners::new(&answered, input.manager, version, None, Vec::new());
-            let mut predicted = match input.options.includes_additions {
-                true => answer,
-                false => {
-                    let knows_own = own_elsewhere.is_none() && !are_unread;
-                    let own_fields = knows_own.then_some(&owners);
-                    without_additions(
-                        of,
-                        &sides.live,
-                        &answer,
-                        [&Owned::new(&declared), own.own()],
-                        own_fields,
-                    )
-                }
-            };
-            match apply.left_by_client(&predicted, &sides.wanted) {
-                Ok(left) => fields::edit(
-                    &mut predicted,
-                    topmost(&left).into_iter().map(|path| (path, None)).collect(),
-                ),
-                Err(_) => result.notes.push(DiffNote::LastAppliedUnreadable),
-            }
-            predicted
+    let mut declared = of.field_set(&sides.wanted).unwrap_or_default();
+    let (mut predicted, is_defaulted) = match sides.answer.take() {
+        Some(mut answer) => {
+            result.rewritten = rewritten(of, &sides, &answer, &kind);
+            let own = answered
+                .iter()
+                .filter(|it| it.is_applied && it.manager == input.manager && it.version == version);
+            declared = own.fold(declared, |all, entry| all.union(&entry.fields));
+            let left = apply.left_by_client(&answer, &sides.wanted).unwrap_or_else(|_| {
+                result.notes.push(DiffNote::LastAppliedUnreadable);
+                FieldSet::default()
+            });
+            fields::edit(&mut answer, topmost(&left).into_iter().map(|path| (path, None)).collect());
+            (answer, left.is_empty())
         }
-        None if input.live.is_none() => sides.wanted.clone(),
+        None if input.live.is_none() => (sides.wanted.clone(), false),
         None => {
             if entries.is_empty() && sides.last_applied.is_none() {
                 result.notes.push(DiffNote::NoHistory);
             }
             let merged = apply.merged(&sides.live, &sides.wanted);
-            merged.map_err(|error| vec![UnknownReason::NotMergeable { message: error.to_string() }])?
+            let merged =
+                merged.map_err(|error| vec![UnknownReason::NotMergeable { message: error.to_string() }])?;
+            (merged, false)
         }
     };
     // A merge leaves null where nothing is left.
-    normalise(&mut predicted, &result.object.group_kind(), sides.left_out);
+    normalise(&mut predicted, &kind, sides.left_out, ObjectForm::Stored);
+    let is_typed = !result.notes.iter().any(|note| matches!(note, DiffNote::NotOfItsType { .. }));
+    let plain = (!is_defaulted && is_typed).then(|| predicted.clone());
+    if plain.is_some() {
+        match (message, predicted.as_object_mut()) {
+            (Some(message), Some(fields)) => add_defaults(fields, message, of),
+            _ => of.add_defaults(&mut predicted),
+        }
+        normalise(&mut predicted, &kind, sides.left_out, ObjectForm::Stored);
+    }
+    if !input.options.includes_additions {
+        let knows_own = own_elsewhere.is_none() && !are_unread;
+        let own_fields = knows_own.then_some(&owners);
+        let declared = Owned::new(&declared);
+        predicted = without_additions(of, &sides.live, &predicted, plain.as_ref(), &declared, own_fields);
+    }
 
     if input.live.is_some() {
         ignore(input, of, &mut predicted, &mut sides, &entries, &owners, result)?;
     } else {
         mask_together(&mut [&mut predicted, &mut sides.live], &input.options.masked_annotations);
     }
-    let undecided =
-        tell(of, &predicted, &sides, is_merged && !input.options.includes_additions, &owners, result);
+    let mut undecided = tell(
+        of,
+        &predicted,
+        &sides,
+        is_merged && !input.options.includes_additions,
+        message,
+        &owners,
+        result,
+    );
+    if is_merged && message.is_none() && is_status_undecided(wanted, input.live, &entries) {
+        undecided.push(FieldPath::new(status_path()));
+    }
     if !undecided.is_empty() {
         result.notes.push(DiffNote::Undecided { paths: undecided.clone() });
     }
@@ -284,6 +316,20 @@ fn compare(
         reasons.extend(own_elsewhere.map(|api_version| UnknownReason::AppliedAtOtherVersion { api_version }));
     }
     if reasons.is_empty() { Ok(()) } else { Err(reasons) }
+}
+
+fn status_path() -> Path {
+    vec![PathElement::Field("status".to_owned())]
+}
+
+/// Returns true if the manifest of a custom kind has another status than the live object, and nobody has shown by a write
+/// if the kind has the subresource `status`, so that an apply leaves the status alone.
+fn is_status_undecided(wanted: &Value, live: Option<&Value>, entries: &[ManagedEntry]) -> bool {
+    let status = |object: &Value| object.get("status").filter(|status| !status.is_null()).cloned();
+    let declared = status(wanted);
+    declared.is_some()
+        && declared != live.and_then(status)
+        && !entries.iter().any(|entry| entry.subresource == "status")
 }
 
 /// Checks that all sides are forms of one object at one `apiVersion`.
@@ -362,7 +408,7 @@ fn normalised(
     result: &mut ObjectDiff,
 ) -> Sides {
     let kind = result.object.group_kind();
-    let status = [taffrail_merge::PathElement::Field("status".to_owned())].to_vec();
+    let status = status_path();
     let owns_status = |entry: &ManagedEntry| {
         entry.manager == input.manager
             && entry.subresource.is_empty()
@@ -373,9 +419,9 @@ fn normalised(
         status: !answered.iter().any(owns_status),
         rules: input.options.ignores_aggregated_rules && all.into_iter().flatten().any(is_aggregated),
     };
-    let normal = |object: &Value| normal(object, &kind, left_out);
+    let normal = |object: &Value| normal(object, &kind, left_out, ObjectForm::Stored);
     let mut sides = Sides {
-        wanted: normal(wanted),
+        wanted: normalise::normal(wanted, &kind, left_out, ObjectForm::Declared),
         live: input.live.map_or_else(|| Value::Object(JsonMap::new()), normal),
         answer: answer.map(normal),
         last_applied: None,
@@ -418,8 +464,10 @@ fn type_for<'a>(of: Type<'a>, sides: &Sides, result: &mut ObjectDiff) -> Type<'a
 
 /// Returns the fields that the manifest sets and that the server's answer has with other values, or not at all. A server
 /// leaves out many fields that are zero.
-fn rewritten(of: Type<'_>, wanted: &Value, answer: &Value) -> Vec<FieldPath> {
-    let differing = differences(of, wanted, answer).into_iter().filter(|it| match (it.live, it.wanted) {
+fn rewritten(of: Type<'_>, sides: &Sides, answer: &Value, kind: &GroupKind) -> Vec<FieldPath> {
+    let mut wanted = sides.wanted.clone();
+    normalise(&mut wanted, kind, sides.left_out, ObjectForm::Stored);
+    let differing = differences(of, &wanted, answer).into_iter().filter(|it| match (it.live, it.wanted) {
         (Some(wanted), Some(answer)) => !covers(answer, wanted),
         (Some(wanted), None) => !is_zero(wanted),
         _ => false,
@@ -474,15 +522,19 @@ fn tell(
     predicted: &Value,
     sides: &Sides,
     leaves_defaults: bool,
+    message: Option<&'static Message>,
     owners: &Owners,
     result: &mut ObjectDiff,
 ) -> Vec<FieldPath> {
+    let is_custom = kinds::is_namespaced(&result.object.group, &result.object.kind).is_none();
     let ignored = Owned::new(&result.ignored.iter().map(|it| it.path.elements().to_vec()).collect());
     let mut found = differences(of, &sides.live, predicted);
     // Where a rule took a field, nothing but what was around it may be left.
     found.retain(|it| match (it.live, it.wanted) {
         (Some(one), None) | (None, Some(one)) => !(is_hollow(one) && ignored.touches(&it.path)),
-        _ => true,
+        // A server does not write a custom resource again of which nothing else differs.
+        (Some(one), Some(other)) => !(is_custom && is_nothing(one) && is_nothing(other)),
+        (None, None) => true,
     });
     let paths: Vec<_> = found.iter().map(|it| it.path.clone()).collect();
     let last_applied = sides.last_applied.as_ref().map(|last| find_all(last, &paths));
@@ -492,10 +544,12 @@ fn tell(
         if let (true, Some(live), Some(wanted)) = (leaves_defaults && !it.is_order, it.live, it.wanted)
             && (live.is_array() || live.is_object())
             && covers(live, wanted)
+            && !message.is_some_and(|message| has_no_defaults(message, &it.path))
         {
             match last_applied.as_ref().map(|last| last.get(at).copied().flatten()) {
                 Some(Some(last)) if keeps_of(last, live, wanted) => {}
-                Some(Some(_)) => continue,
+                // It is as the client applied it, but for defaults.
+                Some(Some(_)) if owners.is_by_client_alone(&it.path) => continue,
                 _ => {
                     undecided.push(path);
                     continue;
@@ -507,7 +561,9 @@ fn tell(
             continue;
         }
         let others = owners.others(&it.path);
-        let class = owners.class(&it.path, it.wanted.is_none(), !others.is_empty());
+        let is_taken = leaves_defaults && owners.are_unnamed() && it.live.is_some() && !it.is_order;
+        let has_others = !others.is_empty() || is_taken;
+        let class = owners.class(&it.path, it.wanted.is_none(), has_others);
         result.differences.push(FieldDifference {
             path,
             wanted: it.wanted.cloned(),

@@ -9,9 +9,10 @@ use taffrail_object::{GroupKind, LAST_APPLIED, kinds};
 
 use super::fields::{map_at, text_at};
 use super::quantity;
+use super::stored::{message_of, remove_zero_values};
 
 /// Metadata that the API server sets.
-const SERVER_SET: [&str; 8] = [
+pub(super) const SERVER_SET: [&str; 8] = [
     "creationTimestamp",
     "deletionGracePeriodSeconds",
     "deletionTimestamp",
@@ -23,6 +24,15 @@ const SERVER_SET: [&str; 8] = [
 ];
 
 const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// The form of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ObjectForm {
+    /// One that is to be applied: also an empty value there takes the place of another one.
+    Declared,
+    /// One that the API server stores, or would store.
+    Stored,
+}
 
 /// The parts of an object that are left out.
 #[derive(Debug, Clone, Copy, Default)]
@@ -39,7 +49,7 @@ pub(super) fn is_aggregated(role: &Value) -> bool {
 }
 
 /// Returns an object in the form in which it is compared.
-pub(super) fn normal(object: &Value, kind: &GroupKind, left_out: LeftOut) -> Value {
+pub(super) fn normal(object: &Value, kind: &GroupKind, left_out: LeftOut, form: ObjectForm) -> Value {
     let mut normal = match object.as_object() {
         // Managers are the greater part of many objects, and not copied.
         Some(fields) => {
@@ -47,7 +57,7 @@ pub(super) fn normal(object: &Value, kind: &GroupKind, left_out: LeftOut) -> Val
         }
         None => object.clone(),
     };
-    normalise(&mut normal, kind, left_out);
+    normalise(&mut normal, kind, left_out, form);
     normal
 }
 
@@ -62,7 +72,7 @@ fn copy(name: &str, value: &Value) -> Value {
 }
 
 /// Brings an object without what the API server sets in its metadata into the form in which it is compared.
-pub(super) fn normalise(object: &mut Value, kind: &GroupKind, left_out: LeftOut) {
+pub(super) fn normalise(object: &mut Value, kind: &GroupKind, left_out: LeftOut, form: ObjectForm) {
     if let Some(annotations) = map_at(object, "/metadata/annotations") {
         annotations.remove(LAST_APPLIED);
     }
@@ -79,7 +89,7 @@ pub(super) fn normalise(object: &mut Value, kind: &GroupKind, left_out: LeftOut)
         (RBAC, "Role" | "ClusterRole") => {
             let is_empty = |rules: &Value| rules.is_null() || rules.as_array().is_some_and(Vec::is_empty);
             if let Some(role) = object.as_object_mut()
-                && (left_out.rules || role.get("rules").is_some_and(is_empty))
+                && (left_out.rules || (form == ObjectForm::Stored && role.get("rules").is_some_and(is_empty)))
             {
                 role.remove("rules");
             }
@@ -88,8 +98,17 @@ pub(super) fn normalise(object: &mut Value, kind: &GroupKind, left_out: LeftOut)
     }
     // Objects of kinds that CustomResourceDefinitions define are stored as they are written, and so are their schemas.
     let is_raw = kind.kind == "CustomResourceDefinition" || kind.kind == "ControllerRevision";
+    if kind.kind == "CustomResourceDefinition" && form == ObjectForm::Stored {
+        columns(object);
+    }
     if kinds::is_namespaced(&kind.group, &kind.kind).is_some() && !is_raw {
-        without_empty(object, true);
+        if form == ObjectForm::Stored {
+            without_empty(object, true);
+            let version = text_at(object, "/apiVersion").to_owned();
+            if let (Some(message), Some(fields)) = (message_of(kind, &version), object.as_object_mut()) {
+                remove_zero_values(fields, message);
+            }
+        }
         quantities(object, &kind.kind, true);
     }
 }
@@ -209,6 +228,19 @@ fn claim_templates(object: &mut Value) {
     }
 }
 
+/// Removes the priority 0 of the columns of a CustomResourceDefinition, which the API server does not store.
+fn columns(object: &mut Value) {
+    let versions = object.pointer_mut("/spec/versions").and_then(Value::as_array_mut);
+    for version in versions.into_iter().flatten() {
+        let columns = version.get_mut("additionalPrinterColumns").and_then(Value::as_array_mut);
+        for column in columns.into_iter().flatten().filter_map(Value::as_object_mut) {
+            if column.get("priority").and_then(Value::as_i64) == Some(0) {
+                column.remove("priority");
+            }
+        }
+    }
+}
+
 /// Returns true if the fields of a map of this name are quantities.
 fn has_quantities(name: &str, kind: &str) -> bool {
     match name {
@@ -242,6 +274,8 @@ fn quantities(value: &mut Value, kind: &str, is_top: bool) {
             for (name, value) in fields.iter_mut() {
                 match value {
                     _ if is_top && matches!(&**name, "metadata" | "data" | "stringData" | "binaryData") => {}
+                    // The values of policies are plain numbers.
+                    _ if kind == "HorizontalPodAutoscaler" && name == "policies" => {}
                     Value::Object(amounts) if has_quantities(name, kind) => {
                         amounts.values_mut().for_each(canonical);
                     }

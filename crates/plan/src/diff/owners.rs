@@ -69,11 +69,17 @@ impl Owned {
 pub(super) struct Owners {
     /// The fields of our own manager.
     own: Owned,
+    /// Those of them that it applied, on the server's or on the client's side: an apply removes what is no longer wanted.
+    own_applied: Owned,
     others: Vec<(FieldManager, Owned)>,
+    /// The fields of those others that did not apply on the client's side.
+    foreign: Owned,
     /// The fields that the set applied last time, where that is known.
     applied: Option<Owned>,
     /// The paths of conflicts, as the API server wrote them.
     conflicts: Vec<String>,
+    /// True if the live object names no managers: at the first apply the server makes one, which owns all that is there.
+    are_unnamed: bool,
 }
 
 impl Owners {
@@ -83,13 +89,20 @@ impl Owners {
         manager: &str,
         version: &str,
         applied: Option<&FieldSet>,
+        by_client: Option<&FieldSet>,
         conflicts: Vec<String>,
     ) -> Owners {
         let (own, others): (Vec<&ManagedEntry>, Vec<&ManagedEntry>) = entries
             .iter()
             .filter(|entry| entry.version == version)
             .partition(|entry| entry.manager == manager);
-        let own = own.into_iter().fold(FieldSet::default(), |all, entry| all.union(&entry.fields));
+        let none = FieldSet::default();
+        let own_applied = own.iter().filter(|entry| entry.is_applied);
+        let own_applied = own_applied.fold(none.clone(), |all, entry| all.union(&entry.fields));
+        let own_applied = by_client.map_or(own_applied.clone(), |fields| own_applied.union(fields));
+        let own = own.into_iter().fold(none.clone(), |all, entry| all.union(&entry.fields));
+        let foreign = others.iter().filter(|entry| !is_client_side(entry));
+        let foreign = foreign.fold(none, |all, entry| all.union(&entry.fields));
         let others = others.into_iter().map(|entry| {
             let operation = if entry.is_applied { ManagerOperation::Apply } else { ManagerOperation::Update };
             let manager = FieldManager {
@@ -102,26 +115,34 @@ impl Owners {
         });
         Owners {
             own: Owned::new(&own),
+            own_applied: Owned::new(&own_applied),
             others: others.collect(),
+            foreign: Owned::new(&foreign),
             applied: applied.map(Owned::new),
             conflicts,
+            are_unnamed: entries.is_empty(),
         }
     }
 
-    /// Returns the fields of our own manager.
-    pub(super) fn own(&self) -> &Owned {
-        &self.own
+    /// Returns true if our own manager applied a field or one below it, or the set applied it last time.
+    pub(super) fn is_own(&self, path: &Path) -> bool {
+        self.own_applied.touches(path) || self.applied.as_ref().is_some_and(|applied| applied.touches(path))
     }
 
-    /// Returns true if our own manager owns a field or one below it, or the set applied it last time.
-    pub(super) fn is_own(&self, path: &Path) -> bool {
-        self.own.touches(path) || self.applied.as_ref().is_some_and(|applied| applied.touches(path))
+    /// Returns true if nobody owns a field or one below it but our own manager, and those who applied on the client's side.
+    pub(super) fn is_by_client_alone(&self, path: &Path) -> bool {
+        !self.foreign.touches(path)
     }
 
     /// Returns the managers other than our own that own a field or one below it.
     pub(super) fn others(&self, path: &Path) -> Vec<FieldManager> {
         let others = self.others.iter().filter(|(_, owned)| owned.touches(path));
         others.map(|(manager, _)| manager.clone()).collect()
+    }
+
+    /// Returns true if no manager of the live object is known.
+    pub(super) fn are_unnamed(&self) -> bool {
+        self.are_unnamed
     }
 
     /// Returns the class of a difference. A field that is no longer wanted is removed only where nobody else owns it.

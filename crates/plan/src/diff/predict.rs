@@ -1,7 +1,9 @@
 //! The object that an apply would leave.
 
 use serde_json::Value;
-use taffrail_merge::{FieldSet, ManagedEntry, ManagedFields, Managers, Path, Type, UpdateError, Updater};
+use taffrail_merge::{
+    FieldSet, ManagedEntry, ManagedFields, Managers, Path, Type, UpdateError, Updater, equal,
+};
 
 use super::fields::{Edit, edit, find_all, topmost};
 use super::owners::{Owned, Owners, is_client_side};
@@ -68,20 +70,40 @@ impl Apply<'_> {
 }
 
 /// Returns the server's answer with the live values of what neither the manifest nor our own manager declares: what defaults
-/// and webhooks add, change or remove. With `owners` as `None`, our own fields are not known, and all that the apply removes
+/// and webhooks add, change or remove. `plain` is a merge before it got defaults: what was as the live object then stays
+/// so, since a server of another release may have no such default. With `owners` as `None`, our own fields are not known, and all that the apply removes
 /// stays removed.
 pub(super) fn without_additions(
     of: Type<'_>,
     live: &Value,
     answer: &Value,
-    declared: [&Owned; 2],
+    plain: Option<&Value>,
+    declared: &Owned,
     owners: Option<&Owners>,
 ) -> Value {
     let Ok(compared) = of.compare(live, answer) else { return answer.clone() };
-    let is_foreign = |path: &Path| !declared.iter().any(|declared| declared.touches(path));
-    let mut restored: Vec<Path> = compared.modified.paths().into_iter().filter(is_foreign).collect();
+    let is_foreign = |path: &Path| !declared.touches(path);
+    // What is no longer declared may have taken its default.
+    let is_restored = |path: &Path| is_foreign(path) && !owners.is_some_and(|owners| owners.is_own(path));
+    let modified = compared.modified.paths();
+    let as_before: Vec<bool> = match plain {
+        None => vec![false; modified.len()],
+        Some(plain) => {
+            let values = find_all(live, &modified).into_iter().zip(find_all(plain, &modified));
+            let is_equal = |(live, plain): (Option<&Value>, Option<&Value>)| match (live, plain) {
+                (Some(live), Some(plain)) => equal(live, plain),
+                _ => false,
+            };
+            values.map(is_equal).collect()
+        }
+    };
+    let modified = modified.into_iter().zip(as_before);
+    let modified = modified.filter(|(path, as_before)| *as_before || is_restored(path));
+    let mut restored: Vec<Path> = modified.map(|(path, _)| path).collect();
     if let Some(owners) = owners {
-        restored.extend(topmost(&compared.removed).into_iter().filter(|path| !owners.is_own(path)));
+        // A declared zero value is not stored.
+        let is_kept = |path: &Path| is_foreign(path) && !owners.is_own(path);
+        restored.extend(topmost(&compared.removed).into_iter().filter(is_kept));
     }
     restored.sort();
     let values: Vec<Option<Value>> =

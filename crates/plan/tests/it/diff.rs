@@ -329,7 +329,7 @@ fn b37_merges_keep_defaults_and_remove_what_is_no_longer_applied() {
         compared(&more, &live),
         [
             "spec.ports[port=81,protocol=TCP].name: \"b\" -> \"c\"",
-            "spec.ports[port=82,protocol=TCP]: - -> {\"name\":\"d\",\"port\":82}",
+            "spec.ports[port=82,protocol=TCP]: - -> {\"name\":\"d\",\"port\":82,\"protocol\":\"TCP\"}",
         ]
     );
 }
@@ -577,8 +577,10 @@ fn classes_tell_drift_from_conflicts_by_what_was_applied_last() {
     let (both, _) = classes(&Case { applied: Some(&applied), ..Case::merged(&wanted, &shared) });
     assert!(both.contains(&(IMAGE.to_owned(), Conflict)), "{both:?}");
     // A conflict that the server told counts though managedFields do not show it.
-    let conflicts =
-        vec![ToldConflict { path: ".spec.template.spec.containers[name=\"web\"].image".to_owned() }];
+    let conflicts = vec![ToldConflict {
+        path: ".spec.template.spec.containers[name=\"web\"].image".to_owned(),
+        manager: None,
+    }];
     let dry_run = DryRun::Answered { object: apply(Some(&live), &wanted, OURS), conflicts };
     let (told, diff) =
         classes(&Case { dry_run, applied: Some(&FieldSet::default()), ..Case::merged(&wanted, &live) });

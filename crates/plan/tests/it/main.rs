@@ -14,4 +14,5 @@ mod order;
 mod prune;
 mod random;
 mod server;
+mod stored;
 mod unchanged;

@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use taffrail_merge::ManagedEntry;
 use taffrail_plan::diff::{DiffOptions, DiffOutcome, DryRun, NoDryRun, ToldConflict};
 
-use crate::server::{Case, OURS, apply, default_deployment, deployment, kubectl_apply, texts, update};
+use crate::server::{
+    Case, OURS, apply, default_deployment, default_ports, deployment, kubectl_apply, texts, update,
+};
 
 fn rng() -> Rng {
     let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
@@ -65,7 +67,7 @@ fn what_was_applied_has_no_difference_and_both_ways_tell_the_same() {
         let mut wanted = deployment();
         change(&mut wanted, &mut random);
         let (merged, server) =
-            (Case::merged(&wanted, &live).diff(), Case::server(&wanted, &live, |_| {}).diff());
+            (Case::merged(&wanted, &live).diff(), Case::server(&wanted, &live, default_ports).diff());
         assert_eq!(merged.differences, server.differences);
         let mut applied = apply(Some(&live), &wanted, OURS);
         // What kubectl left is taken over before.
@@ -160,7 +162,7 @@ fn no_input_panics_and_no_secret_is_shown() {
             1 => DryRun::CreatedLater { needs: String::new() },
             2 => DryRun::Refused { message: format!("Invalid value: {}", wanted["data"]) },
             _ => {
-                let conflicts = vec![ToldConflict { path: ".data.a".to_owned() }];
+                let conflicts = vec![ToldConflict { path: ".data.a".to_owned(), manager: None }];
                 DryRun::Answered { object: object(&mut random), conflicts }
             }
         };

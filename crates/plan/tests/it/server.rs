@@ -245,6 +245,16 @@ pub(crate) fn deployment() -> Value {
     })
 }
 
+/// Adds the protocols of ports, which are keys of the list, to a Deployment.
+pub(crate) fn default_ports(object: &mut Value) {
+    let containers = object.pointer_mut("/spec/template/spec/containers").and_then(Value::as_array_mut);
+    for container in containers.into_iter().flatten() {
+        for port in container["ports"].as_array_mut().into_iter().flatten() {
+            port["protocol"] = json!("TCP");
+        }
+    }
+}
+
 /// Adds what an API server adds to each Deployment.
 pub(crate) fn default_deployment(object: &mut Value) {
     object["metadata"]["uid"] = json!("6f0c");
@@ -256,10 +266,8 @@ pub(crate) fn default_deployment(object: &mut Value) {
     pod["restartPolicy"] = json!("Always");
     for container in pod["containers"].as_array_mut().into_iter().flatten() {
         container["imagePullPolicy"] = json!("IfNotPresent");
-        for port in container["ports"].as_array_mut().into_iter().flatten() {
-            port["protocol"] = json!("TCP");
-        }
     }
+    default_ports(object);
     object["status"] = json!({"replicas": 3});
 }
 

@@ -145,7 +145,10 @@ impl Asked<'_> {
         let AskedApply { live, answer } = asked.map_err(|failure| failed(cluster, &object.key, failure))?;
         let dry_run = match answer {
             ApplyAnswer::Object { object, conflicts } => {
-                let conflicts = conflicts.into_iter().map(|it| ToldConflict { path: it.path }).collect();
+                let conflicts = conflicts
+                    .into_iter()
+                    .map(|it| ToldConflict { path: it.path, manager: it.owner.map(|owner| owner.manager) });
+                let conflicts = conflicts.collect();
                 DryRun::Answered { object, conflicts }
             }
             ApplyAnswer::NoRight => DryRun::NotRun(NoDryRun::NoRight),
