@@ -23,6 +23,7 @@ mod diff;
 mod harness;
 mod helm;
 mod impact;
+mod merges;
 mod noisy;
 mod operations;
 mod protobuf;
