@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"io"
+	"os"
 	"sort"
 	"strings"
 	"sync/atomic"
@@ -74,6 +75,10 @@ func hash(object *unstructured.Unstructured) uint64 {
 }
 
 func main() {
+	if len(os.Args) > 2 && os.Args[1] == "diff" {
+		compare(os.Args[2])
+		return
+	}
 	kubeconfig := flag.String("kubeconfig", "", "file with the cluster")
 	keep := flag.String("keep", "apps", "of which objects the manifest is kept: apps, none")
 	flag.Parse()

@@ -22,6 +22,8 @@ type subject struct {
 	answers func() answers
 	// queries measures the queries for trees and managed objects of the apps whose names begin with prefix.
 	queries func(prefix string) any
+	// further obeys all other words; nil if there are none.
+	further func(word, rest string) any
 }
 
 // answers are the contents of a cluster as a program has them; they must be equal in all programs.
@@ -122,7 +124,10 @@ func (s *subject) obey(synced map[string]any) {
 		case "report":
 			must(s.recorder.report(rest))
 		default:
-			must(fmt.Errorf("unknown word %q", word))
+			if s.further == nil {
+				must(fmt.Errorf("unknown word %q", word))
+			}
+			done = s.further(word, rest)
 		}
 		say(done)
 	}

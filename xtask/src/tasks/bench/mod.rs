@@ -9,6 +9,7 @@
 mod apps;
 mod cluster;
 mod compute;
+mod diff;
 mod dump;
 mod faults;
 mod hub;
@@ -38,6 +39,7 @@ pub(crate) enum Bench {
     Apps(apps::Apps),
     /// Measure the time to read a dump of 20,000 objects, beside `kubectl -o json | jq`.
     Dump(dump::Dump),
+    Diff(diff::Diff),
     Sim(sim::Sim),
     Cluster(cluster::Cluster),
     Hub(hub::Hub),
@@ -58,6 +60,7 @@ impl Bench {
             Bench::Compute(bench) => bench.run(),
             Bench::Apps(bench) => bench.run(),
             Bench::Dump(bench) => bench.run(),
+            Bench::Diff(bench) => bench.run(),
             Bench::Sim(bench) => bench.run(),
             Bench::Cluster(bench) => bench.run(),
             Bench::Hub(bench) => bench.run(),

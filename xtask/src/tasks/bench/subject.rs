@@ -82,21 +82,29 @@ pub(super) struct Subject {
 impl Subject {
     /// Starts the program and waits until it is ready.
     pub(super) fn start(program: &Path, arguments: &[&str]) -> Result<Subject> {
-        let begun = Instant::now();
-        let mut child = Command::new(program)
-            .args(arguments)
+        Subject::spawn(Command::new(program).args(arguments))
+    }
+
+    /// Starts a program in Go that runs on one thread at a time, its garbage collection included.
+    pub(super) fn start_on_one_thread(program: &Path, arguments: &[&str]) -> Result<Subject> {
+        Subject::spawn(Command::new(program).args(arguments).env("GOMAXPROCS", "1"))
+    }
+
+    fn spawn(command: &mut Command) -> Result<Subject> {
+        let (program, begun) = (command.get_program().to_os_string(), Instant::now());
+        let shown = || program.to_string_lossy();
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .with_context(|| format!("cannot run {}", program.display()))?;
+            .with_context(|| format!("cannot run {}", shown()))?;
         let words = child.stdin.take().context("the standard input of the program is not a pipe")?;
         let answers =
             BufReader::new(child.stdout.take().context("the standard output of the program is not a pipe")?);
         let mut subject =
             Subject { child, words, answers, synced: Value::Null, wall: 0.0, first: Usage::default() };
-        subject.synced = subject.answer().with_context(|| {
-            format!("`{} {}` did not report that it is ready", program.display(), arguments.join(" "))
-        })?;
+        let unready = || format!("`{}` did not report that it is ready", shown());
+        subject.synced = subject.answer().with_context(unready)?;
         subject.wall = begun.elapsed().as_secs_f64();
         subject.first = subject.usage()?;
         Ok(subject)
