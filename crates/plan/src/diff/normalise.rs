@@ -75,6 +75,10 @@ fn copy(name: &str, value: &Value) -> Value {
 pub(super) fn normalise(object: &mut Value, kind: &GroupKind, left_out: LeftOut, form: ObjectForm) {
     if let Some(annotations) = map_at(object, "/metadata/annotations") {
         annotations.remove(LAST_APPLIED);
+        if kind.kind == "DaemonSet" {
+            // The API server counts the templates here.
+            annotations.remove("deprecated.daemonset.template.generation");
+        }
     }
     if left_out.status
         && let Some(fields) = object.as_object_mut()
