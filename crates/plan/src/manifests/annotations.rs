@@ -194,6 +194,14 @@ pub(super) fn read(
     options
 }
 
+impl SyncOptions {
+    /// Reads the options that the `metadata` of a live object states. What is misspelt there states nothing, as with the tool
+    /// that reads it.
+    pub fn of_live(metadata: &Map<String, Value>) -> SyncOptions {
+        read(metadata, &|_| 0, &mut Report::default())
+    }
+}
+
 /// Returns the prefix of a key with its slash, and the rest.
 fn split(key: &str) -> Option<(&str, &str)> {
     key.split_at_checked(key.find('/')? + 1)

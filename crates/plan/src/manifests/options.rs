@@ -1,9 +1,6 @@
 //! Options of delivery tools on a declared object.
 
-use serde_json::{Map, Value};
 use taffrail_object::{ObjectKey, words};
-
-use super::annotations;
 
 /// The value of an option, with the annotation or label that states it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,12 +112,6 @@ pub struct SyncOptions {
 }
 
 impl SyncOptions {
-    /// Reads the options that the `metadata` of a live object states. What is misspelt there states nothing, as with the tool
-    /// that reads it.
-    pub fn of_live(metadata: &Map<String, Value>) -> SyncOptions {
-        annotations::read(metadata, &|_| 0, &mut annotations::Report::default())
-    }
-
     /// Returns true if the object runs as a hook in at least one phase.
     pub fn is_hook(&self) -> bool {
         self.hook.as_ref().is_some_and(|hook| !hook.value.is_empty())

@@ -1,6 +1,6 @@
 //! The order of a sync: which objects are applied, run as hooks or deleted in which step.
 //!
-//! [`order`] sorts the objects of a set into [`Step`]s by the rules of a [`Dialect`], the order that users of one delivery
+//! [`order`] sorts the objects of a set into [`SyncStep`]s by the rules of a [`Dialect`], the order that users of one delivery
 //! tool know. A step begins when the objects of all steps before it are ready, and the pruned ones gone. Rules that only a
 //! tool implies (such as a default wave) give way to what a manifest states; what manifests state and what contradicts
 //! itself is an error that names each line.
@@ -90,7 +90,7 @@ pub enum Task {
 
 /// The tasks that are done between two waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct SyncStep {
     /// The phase; always [`HookPhase::Sync`] but with Argo CD's dialect.
     pub phase: HookPhase,
     /// The wave; always 0 but with Argo CD's dialect.
@@ -116,9 +116,9 @@ pub struct UnreadAnnotation {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SyncOrder {
     /// The steps.
-    pub steps: Vec<Step>,
+    pub steps: Vec<SyncStep>,
     /// The steps after a failure.
-    pub after_failure: Vec<Step>,
+    pub after_failure: Vec<SyncStep>,
     /// The annotations about order that do not hold.
     pub unread: Vec<UnreadAnnotation>,
 }
@@ -149,7 +149,7 @@ impl fmt::Display for StatedOrder {
 pub enum OrderError {
     /// An object comes after one that nobody declares and that does not exist.
     #[error("{0}, which is neither in the manifests nor in the cluster")]
-    UnknownObject(StatedOrder),
+    UnknownObject(Box<StatedOrder>),
     /// Objects come after each other in a circle.
     #[error("objects depend on each other in a circle: {}", texts(.0))]
     Circle(Vec<StatedOrder>),
@@ -233,7 +233,7 @@ impl<'a> Set<'a> {
                 match set.by_key.get(after) {
                     Some(&first) => set.stated[at].push((first, stated)),
                     None if (input.exists)(after) => set.outside[at].push(after.clone()),
-                    None => errors.push(OrderError::UnknownObject(stated)),
+                    None => errors.push(OrderError::UnknownObject(Box::new(stated))),
                 }
             }
         }
@@ -464,7 +464,8 @@ impl<'a> Set<'a> {
         }
         let mut result = SyncOrder::default();
         for ((phase, wave, _), tasks) in places {
-            let step = Step { phase, wave, needs: self.needs(&tasks), batches: self.batches(tasks, rank) };
+            let step =
+                SyncStep { phase, wave, needs: self.needs(&tasks), batches: self.batches(tasks, rank) };
             match phase {
                 HookPhase::SyncFail => result.after_failure.push(step),
                 _ => result.steps.push(step),

@@ -2,7 +2,7 @@
 
 use taffrail_object::ObjectKey;
 use taffrail_plan::manifests::{DeclaredSet, HookPhase, KindScope, ManifestFile, read};
-use taffrail_plan::order::{Dialect, OrderError, OrderInput, PrunedObject, Step, SyncOrder, Task, order};
+use taffrail_plan::order::{Dialect, OrderError, OrderInput, PrunedObject, SyncOrder, SyncStep, Task, order};
 
 fn set(text: &str) -> DeclaredSet {
     let file = ManifestFile { path: "deploy/all.yaml", content: text.as_bytes() };
@@ -50,13 +50,13 @@ fn ordered(
 
 /// Writes each step as a line: `Sync 0: a b | c`, where `|` stands between batches, `-` before what is pruned, and `!`
 /// before hooks.
-fn shown(set: &DeclaredSet, pruned: &[PrunedObject], steps: &[Step]) -> Vec<String> {
+fn shown(set: &DeclaredSet, pruned: &[PrunedObject], steps: &[SyncStep]) -> Vec<String> {
     let task = |task: &Task| match *task {
         Task::Prune(at) => format!("-{}", pruned[at].key.name),
         Task::Hook(at) => format!("!{}", set.objects[at].key.name),
         Task::Apply(at) => set.objects[at].key.name.clone(),
     };
-    let line = |step: &Step| {
+    let line = |step: &SyncStep| {
         let batches: Vec<String> =
             step.batches.iter().map(|batch| batch.iter().map(task).collect::<Vec<_>>().join(" ")).collect();
         format!("{} {}: {}", step.phase, step.wave, batches.join(" | "))

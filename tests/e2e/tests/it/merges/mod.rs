@@ -73,8 +73,7 @@ impl Server {
     /// definitions after a moment.
     async fn read_types(&mut self, api_version: &str, kind: &str) {
         let started = Instant::now();
-        while !self.types.get(api_version).is_some_and(|it| it.type_of(&kind_of(api_version, kind)).is_some())
-        {
+        while self.types.get(api_version).is_none_or(|it| it.type_of(&kind_of(api_version, kind)).is_none()) {
             assert!(started.elapsed() < Duration::from_secs(60), "the server never told the type of {kind}");
             let index = self.cluster.open_api_index().await.expect("the documents");
             if let Ok(document) = self.cluster.open_api(&index, api_version, &OpenApiCache::default()).await {
@@ -271,6 +270,7 @@ fn told(pair: &Pair<'_>, seen: &Seen, how: &str) -> String {
     )
 }
 
+#[expect(clippy::print_stdout, reason = "shown where the test fails, and with --show-output")]
 async fn compare_all(plane: &ControlPlane, pairs: &[Pair<'_>]) -> Results {
     let mut server = Server::connect(plane).await;
     let kinds: BTreeSet<(&str, &str)> = pairs
