@@ -141,25 +141,29 @@ impl Digester {
 /// Returns a digest of what is declared of an object: labels, annotations, finalizers, owners, and all fields except other
 /// metadata and status; and of the fact that it is being deleted.
 ///
-/// It is computed from the API server's text, which always has the members of an object in the same order. The annotations
-/// with kubectl's copy of the object and with a leader, which are not declared, are left out. Of the other fields it covers
-/// none of a Secret, only `spec.holderIdentity` of a Lease, and only the generation of an object of which only the metadata
-/// was read: see [`LiveToken`] for these.
+/// It is computed from the API server's text, which always has the members of an object in the same order. The annotation with
+/// a leader, which nobody declares, is left out. kubectl's copy of the object counts, since it decides what an apply removes.
+/// Of a Secret neither that copy nor any other field is covered, of a Lease only `spec.holderIdentity`, and of an object of
+/// which only the metadata was read the generation instead: see [`LiveToken`] for these.
 pub fn declared_digest(object: &Object<'_>, projection: Projection, seed: TokenSeed) -> ObjectDigest {
     let mut digester = Digester::new(seed);
     digester.add(&[u8::from(projection == Projection::Metadata)]);
+    let is_secret = (object.group(), object.kind()) == ("", "Secret");
+    // The copy of a Secret has its values.
+    let has_copy = projection == Projection::Full && !is_secret;
+    // Each field is three parts, the first of which says where it is: what moves to another place is a change.
+    let mut add = |place: &str, key: &str, value: Value<'_>| {
+        digester.add(place.as_bytes());
+        digester.add(key.as_bytes());
+        digester.add_value(value);
+    };
     for (key, value) in object.metadata().and_then(Value::members).into_iter().flatten() {
         match &*key {
-            "labels" | "finalizers" | "ownerReferences" => {
-                digester.add(key.as_bytes());
-                digester.add_value(value);
-            }
-            "deletionTimestamp" => digester.add(key.as_bytes()),
+            "labels" | "finalizers" | "ownerReferences" | "deletionTimestamp" => add("metadata", &key, value),
             "annotations" => {
                 for (name, value) in value.members().into_iter().flatten() {
-                    if name != LAST_APPLIED && name != LEADER {
-                        digester.add(name.as_bytes());
-                        digester.add_value(value);
+                    if name != LEADER && (name != LAST_APPLIED || has_copy) {
+                        add("annotations", &name, value);
                     }
                 }
             }
@@ -171,17 +175,16 @@ pub fn declared_digest(object: &Object<'_>, projection: Projection, seed: TokenS
             let generation = object.at(&["metadata", "generation"]).and_then(Value::as_i64);
             digester.add(&generation.unwrap_or(0).to_le_bytes());
         }
-        ("", "Secret") => {}
+        _ if is_secret => {}
         ("coordination.k8s.io", "Lease") => {
             if let Some(holder) = object.at(&["spec", "holderIdentity"]) {
-                digester.add_value(holder);
+                add("", "spec", holder);
             }
         }
         _ => {
             for (key, value) in object.root().members().into_iter().flatten() {
                 if !matches!(&*key, "apiVersion" | "kind" | "metadata" | "status") {
-                    digester.add(key.as_bytes());
-                    digester.add_value(value);
+                    add("", &key, value);
                 }
             }
         }
@@ -190,7 +193,7 @@ pub fn declared_digest(object: &Object<'_>, projection: Projection, seed: TokenS
 }
 
 /// The state of a live object in a few bytes: as long as it stays the same, nothing changed that a manifest can declare,
-/// except a status and the annotations that [`declared_digest`] leaves out.
+/// except a status and the annotation that [`declared_digest`] leaves out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum LiveToken {

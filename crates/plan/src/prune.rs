@@ -48,6 +48,8 @@ pub struct PruneInput<'a> {
     pub entries: &'a [(InventoryEntry, Option<LiveEntry<'a>>)],
     /// The number of objects that the set declares.
     pub declared: usize,
+    /// The number of those that the inventory holds, too.
+    pub kept: usize,
     /// The UIDs of the live objects that the set declares, under whatever group or version.
     pub declared_uids: &'a BTreeSet<String>,
     /// True if guarded objects are deleted, too.
@@ -124,6 +126,9 @@ pub enum KeepReason {
         /// Their number.
         count: usize,
     },
+    /// The API server gave the object no UID, by which it could be deleted.
+    #[error("the object has no UID, and a name may be another object's by now")]
+    NoUid,
     /// The objects in a namespace are not known.
     #[error("what is in the namespace is not known")]
     UnknownContent,
@@ -150,7 +155,7 @@ pub enum Guard {
     Mass {
         /// The number of objects that would go.
         pruned: usize,
-        /// The number of objects that the inventory and the set have.
+        /// The number of objects of the inventory that exist.
         all: usize,
     },
     /// The set declares nothing at all.
@@ -163,7 +168,9 @@ pub fn decide(input: &PruneInput<'_>) -> Vec<PruneDecision> {
     let mut decisions: Vec<PruneDecision> =
         input.entries.iter().map(|(entry, live)| of_entry(entry, live.as_ref(), input)).collect();
     let pruned = decisions.iter().filter(|it| matches!(it, PruneDecision::Delete { .. })).count();
-    let all = input.declared + input.entries.len();
+    // What a set gains, and what is gone already, makes no deletion smaller.
+    let is_there = |it: &&PruneDecision| !matches!(it, PruneDecision::Gone | PruneDecision::LetGo(_));
+    let all = input.kept + decisions.iter().filter(is_there).count();
     let guard = match () {
         () if input.declared == 0 => Some(Guard::NothingDeclared),
         () if input.allows_guarded || all < MASS_FROM || pruned * 2 <= all => None,
@@ -186,11 +193,14 @@ fn of_entry(entry: &InventoryEntry, live: Option<&LiveEntry<'_>>, input: &PruneI
     let let_go = match &entry.uid {
         Some(applied) if *applied != uid => Some(LetGoReason::Recreated),
         None if !live.has_mark => Some(LetGoReason::NoMark),
-        _ if input.declared_uids.contains(&uid) => Some(LetGoReason::StillDeclared),
+        _ if !uid.is_empty() && input.declared_uids.contains(&uid) => Some(LetGoReason::StillDeclared),
         _ => live.claimed_by.clone().map(|by| LetGoReason::Claimed { by }),
     };
     if let Some(reason) = let_go {
         return PruneDecision::LetGo(reason);
+    }
+    if uid.is_empty() {
+        return PruneDecision::Keep(KeepReason::NoUid);
     }
     if !text("deletionTimestamp").is_empty() {
         return PruneDecision::Terminating;

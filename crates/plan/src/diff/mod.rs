@@ -532,8 +532,10 @@ fn tell(
     // Where a rule took a field, nothing but what was around it may be left.
     found.retain(|it| match (it.live, it.wanted) {
         (Some(one), None) | (None, Some(one)) => !(is_hollow(one) && ignored.touches(&it.path)),
-        // A server does not write a custom resource again of which nothing else differs.
-        (Some(one), Some(other)) => !(is_custom && is_nothing(one) && is_nothing(other)),
+        // A merge cannot tell if a server would write a custom resource again for this; its own answer can.
+        (Some(one), Some(other)) => {
+            !(is_custom && sides.answer.is_none() && is_nothing(one) && is_nothing(other))
+        }
         (None, None) => true,
     });
     let paths: Vec<_> = found.iter().map(|it| it.path.clone()).collect();

@@ -75,7 +75,7 @@ fn copy(name: &str, value: &Value) -> Value {
 pub(super) fn normalise(object: &mut Value, kind: &GroupKind, left_out: LeftOut, form: ObjectForm) {
     if let Some(annotations) = map_at(object, "/metadata/annotations") {
         annotations.remove(LAST_APPLIED);
-        if kind.kind == "DaemonSet" {
+        if (&*kind.group, &*kind.kind) == ("apps", "DaemonSet") {
             // The API server counts the templates here.
             annotations.remove("deprecated.daemonset.template.generation");
         }
@@ -265,6 +265,18 @@ fn is_quantity(name: &str, kind: &str) -> bool {
     }
 }
 
+/// The fields in whose maps no name means anything to the API server.
+const TEXTS: [&str; 8] = [
+    "labels",
+    "annotations",
+    "nodeSelector",
+    "matchLabels",
+    "matchLabelKeys",
+    "volumeAttributes",
+    "options",
+    "parameters",
+];
+
 /// Brings the quantities of an object of a built-in kind into their canonical form, as the API server does.
 fn quantities(value: &mut Value, kind: &str, is_top: bool) {
     let canonical = |value: &mut Value| {
@@ -278,6 +290,8 @@ fn quantities(value: &mut Value, kind: &str, is_top: bool) {
             for (name, value) in fields.iter_mut() {
                 match value {
                     _ if is_top && matches!(&**name, "metadata" | "data" | "stringData" | "binaryData") => {}
+                    // These hold texts of others, which the API server stores as they are.
+                    _ if TEXTS.contains(&&**name) => {}
                     // The values of policies are plain numbers.
                     _ if kind == "HorizontalPodAutoscaler" && name == "policies" => {}
                     Value::Object(amounts) if has_quantities(name, kind) => {

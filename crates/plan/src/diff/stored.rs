@@ -178,8 +178,10 @@ fn add_computed(fields: &mut JsonMap<String, Value>, message: &str) {
         }
         "core.v1.Container" => {
             let image = text(fields, "image");
-            let tag = image.rsplit('/').next().unwrap_or_default().split_once(':').map(|(_, tag)| tag);
-            let is_latest = !image.contains('@') && matches!(tag, None | Some("latest"));
+            let (name, has_digest) = image.split_once('@').map_or((&*image, false), |(name, _)| (name, true));
+            let tag = name.rsplit('/').next().unwrap_or_default().split_once(':').map(|(_, tag)| tag);
+            // A digest takes the place of a tag, and not that of the tag `latest`.
+            let is_latest = tag.map_or(!has_digest, |tag| tag == "latest");
             add(fields, "imagePullPolicy", || json!(if is_latest { "Always" } else { "IfNotPresent" }));
         }
         "core.v1.LimitRangeItem" if text(fields, "type") == "Container" => {

@@ -14,7 +14,7 @@
 mod kinds;
 mod levels;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
 use taffrail_object::{GroupKind, ObjectKey, words};
@@ -60,6 +60,8 @@ pub struct PrunedObject {
     pub is_last: bool,
     /// The objects on which the live object says that it depends.
     pub depends_on: Vec<ObjectKey>,
+    /// The kind that it defines, if it is a CustomResourceDefinition.
+    pub defines: Option<GroupKind>,
 }
 
 /// The objects of a sync, and the rules by which they are ordered.
@@ -150,6 +152,12 @@ pub enum OrderError {
     /// An object comes after one that nobody declares and that does not exist.
     #[error("{0}, which is neither in the manifests nor in the cluster")]
     UnknownObject(Box<StatedOrder>),
+    /// An object comes after one that the same sync deletes.
+    #[error("{0}, which is not declared any more and will be deleted")]
+    PrunedObject(Box<StatedOrder>),
+    /// An object comes after a hook that no sync runs before it.
+    #[error("{0}, which runs only after a failure or with a deletion")]
+    LateHook(Box<StatedOrder>),
     /// Objects come after each other in a circle.
     #[error("objects depend on each other in a circle: {}", texts(.0))]
     Circle(Vec<StatedOrder>),
@@ -216,6 +224,7 @@ impl<'a> Set<'a> {
                 .collect(),
             levels: Vec::new(),
         };
+        let pruned: HashSet<&ObjectKey> = input.pruned.iter().map(|it| &it.key).collect();
         let mut errors = Vec::new();
         for (at, object) in input.objects.iter().enumerate() {
             set.note_unread(at, object);
@@ -230,8 +239,11 @@ impl<'a> Set<'a> {
                     key: depends_on.stated_by,
                     place: FileLine { line: depends_on.line, ..object.place.clone() },
                 };
+                let is_pruned = || pruned.contains(after);
                 match set.by_key.get(after) {
+                    Some(&first) if set.is_late(first) => errors.push(OrderError::LateHook(Box::new(stated))),
                     Some(&first) => set.stated[at].push((first, stated)),
+                    None if is_pruned() => errors.push(OrderError::PrunedObject(Box::new(stated))),
                     None if (input.exists)(after) => set.outside[at].push(after.clone()),
                     None => errors.push(OrderError::UnknownObject(Box::new(stated))),
                 }
@@ -244,6 +256,12 @@ impl<'a> Set<'a> {
     fn holds(&self, key: &str) -> bool {
         Dialect::of_annotation(key)
             .is_some_and(|of| of == self.input.dialect || self.input.annotations.contains(&of))
+    }
+
+    /// Returns true if no sync that succeeds runs an object.
+    fn is_late(&self, at: usize) -> bool {
+        let is_of_sync = |phase| matches!(phase, HookPhase::PreSync | HookPhase::Sync | HookPhase::PostSync);
+        !self.tasks(at).iter().any(|(phase, _)| is_of_sync(*phase))
     }
 
     fn note_unread(&mut self, at: usize, object: &DeclaredObject) {
@@ -333,11 +351,13 @@ impl<'a> Set<'a> {
         if self.stated.iter().any(|edges| !edges.is_empty()) {
             self.push_back(&mut placed, 0);
         }
-        let last = placed.iter().filter(|it| it.phase == HookPhase::Sync).map(|it| it.wave).max();
         let waves = mirrored(self.input.pruned.iter().map(|pruned| pruned.wave));
+        let applied = placed.iter().filter(|it| it.phase == HookPhase::Sync).map(|it| it.wave);
+        // As in Argo CD, whose last wave is never below 0.
+        let last = applied.chain(waves.values().copied()).fold(0, i64::max);
         placed.extend(self.input.pruned.iter().enumerate().map(|(at, pruned)| {
             let wave = match pruned.is_last {
-                true => last.unwrap_or(0).saturating_add(1),
+                true => last.saturating_add(1),
                 false => waves.get(&pruned.wave).copied().unwrap_or(pruned.wave),
             };
             Placed { task: Task::Prune(at), phase: HookPhase::Sync, wave, level: 0 }
@@ -413,8 +433,9 @@ impl<'a> Set<'a> {
                 }
             }
             (placed[at].phase, placed[at].wave, placed[at].level) = place;
-            let latest = of_object.entry(object).or_insert(place);
-            *latest = place.max(*latest);
+            // What comes after a hook of several phases comes after its first run.
+            let first = of_object.entry(object).or_insert(place);
+            *first = place.min(*first);
         }
     }
 
@@ -532,13 +553,12 @@ fn pruned_levels(pruned: &[PrunedObject], dialect: Dialect) -> Vec<usize> {
     };
     let implied: Vec<Vec<usize>> = match dialect {
         Dialect::Kpt => {
+            let definitions =
+                pruned.iter().enumerate().filter_map(|(at, it)| Some((it.defines.clone()?, at)));
+            let definitions: HashMap<GroupKind, usize> = definitions.collect();
             let of = |it: &PrunedObject| {
-                namespaces
-                    .get(&*it.key.namespace)
-                    .filter(|_| !it.key.namespace.is_empty())
-                    .copied()
-                    .into_iter()
-                    .collect()
+                let namespace = namespaces.get(&*it.key.namespace).filter(|_| !it.key.namespace.is_empty());
+                namespace.into_iter().chain(definitions.get(&it.key.group_kind())).copied().collect()
             };
             pruned.iter().map(of).collect()
         }

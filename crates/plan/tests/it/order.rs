@@ -1,6 +1,6 @@
 //! The order of a sync, by the rules of each dialect.
 
-use taffrail_object::ObjectKey;
+use taffrail_object::{GroupKind, ObjectKey};
 use taffrail_plan::manifests::{DeclaredSet, HookPhase, KindScope, ManifestFile, read};
 use taffrail_plan::order::{Dialect, OrderError, OrderInput, PrunedObject, SyncOrder, SyncStep, Task, order};
 
@@ -35,7 +35,7 @@ const DEPENDS_ON: &str = "config.kubernetes.io/depends-on";
 
 fn pruned(kind: &str, name: &str, wave: i64) -> PrunedObject {
     let key = ObjectKey::new("", kind, "shop", name);
-    PrunedObject { key, wave, is_last: false, depends_on: Vec::new() }
+    PrunedObject { key, wave, is_last: false, depends_on: Vec::new(), defines: None }
 }
 
 fn ordered(
@@ -168,6 +168,15 @@ fn pruned_objects_go_first_in_mirrored_waves_or_last() {
 }
 
 #[test]
+fn pruned_last_is_after_all_that_is_pruned_and_never_below_zero() {
+    let text = manifest("v1", "ConfigMap", "kept", &[(WAVE, "-5")]);
+    let last = PrunedObject { is_last: true, ..pruned("ConfigMap", "last", 0) };
+    let gone = [pruned("ConfigMap", "high", 3), last.clone()];
+    assert_order(&text, &gone, Dialect::Argo, &["Sync -5: kept", "Sync 0: -high", "Sync 4: -last"]);
+    assert_order(&text, &[last], Dialect::Argo, &["Sync -5: kept", "Sync 1: -last"]);
+}
+
+#[test]
 fn flux_applies_definitions_then_classes_then_the_others_and_prunes_last() {
     let text = [
         manifest("apps/v1", "Deployment", "web", &[]),
@@ -224,14 +233,19 @@ fn kpt_applies_by_levels_and_prunes_them_in_reverse() {
         depends(pruned("ConfigMap", "above", 0), "base"),
         depends(pruned("ConfigMap", "circle-a", 0), "circle-b"),
         depends(pruned("ConfigMap", "circle-b", 0), "circle-a"),
+        PrunedObject {
+            defines: Some(GroupKind::new("", "Secret")),
+            ..pruned("CustomResourceDefinition", "definition", 0)
+        },
+        pruned("Secret", "custom", 0),
     ];
     let expected = [
         "Sync 0: shop | widgets.example.com",
         "Sync 0: first | free | one",
         "Sync 0: second",
         "Sync 0: third",
-        "Sync 0: -above",
-        "Sync 0: -base -circle-a -circle-b",
+        "Sync 0: -custom | -above",
+        "Sync 0: -definition | -base -circle-a -circle-b",
     ];
     assert_order(&text, &gone, Dialect::Kpt, &expected);
     let order = ordered(&set(&text), &gone, Dialect::Kpt, &[]).unwrap();
@@ -255,6 +269,21 @@ fn what_is_stated_beats_what_is_implied() {
     assert_eq!(shown(&set, &[], &order.steps), ["Sync 0: first", "Sync 0: shop", "Sync 0: web"]);
     let order = ordered(&set, &[], Dialect::Flux, &[Dialect::Kpt, Dialect::Argo]).unwrap();
     assert_eq!(shown(&set, &[], &order.steps), ["Sync 2: first", "Sync 2: shop | web"]);
+}
+
+#[test]
+fn nothing_waits_for_a_hook_that_runs_later_or_twice() {
+    let text = |phases: &str| {
+        let a = manifest("v1", "ConfigMap", "a", &[(DEPENDS_ON, "batch/namespaces/shop/Job/hook")]);
+        a + &manifest("batch/v1", "Job", "hook", &[(HOOK, phases)])
+    };
+    for late in ["PreDelete", "PostDelete", "SyncFail"] {
+        let errors = ordered(&set(&text(late)), &[], Dialect::Argo, &[Dialect::Kpt]).unwrap_err();
+        assert!(matches!(&errors[..], [OrderError::LateHook(_)]), "{late}: {errors:?}");
+    }
+    let set = set(&text("PreSync,PostSync"));
+    let order = ordered(&set, &[], Dialect::Argo, &[Dialect::Kpt]).unwrap();
+    assert_eq!(shown(&set, &[], &order.steps), ["PreSync 0: !hook", "Sync 0: a", "PostSync 0: !hook"]);
 }
 
 #[test]
@@ -283,6 +312,11 @@ fn circles_and_unknown_objects_are_errors_with_their_lines() {
         manifest("v1", "ConfigMap", "c", &[(DEPENDS_ON, "/namespaces/shop/ConfigMap/outside")]),
     ]
     .concat();
+    let gone = ordered(&set(&text), &[pruned("ConfigMap", "outside", 0)], Dialect::Kpt, &[]).unwrap_err();
+    assert_eq!(
+        gone.last().unwrap().to_string(),
+        "deploy/all.yaml:20: /ConfigMap/shop/c comes after /ConfigMap/shop/outside, which is not declared any more and will be deleted"
+    );
     let errors = ordered(&set(&text), &[], Dialect::Kpt, &[]).unwrap_err();
     let told: Vec<String> = errors.iter().map(OrderError::to_string).collect();
     let expected = [

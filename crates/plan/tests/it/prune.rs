@@ -42,6 +42,7 @@ impl Case {
         let input = PruneInput {
             entries: &[(self.entry.clone(), Some(self.live()))],
             declared: 100,
+            kept: 100,
             declared_uids: &declared_uids,
             allows_guarded,
             confirmed: &confirmed,
@@ -82,6 +83,8 @@ fn an_inventory_of_names_needs_the_mark_of_its_app() {
     assert_eq!(foreign.decide(true), PruneDecision::LetGo(LetGoReason::NoMark));
     foreign.has_mark = true;
     assert_eq!(foreign.decide(false), delete());
+    foreign.metadata.remove("uid");
+    assert_eq!(foreign.decide(true), PruneDecision::Keep(KeepReason::NoUid));
 }
 
 #[test]
@@ -140,41 +143,52 @@ fn dangerous_deletions_need_a_consent() {
     }
 }
 
-fn many(count: usize, declared: usize, allows_guarded: bool) -> Vec<PruneDecision> {
+/// Decides for `count` objects that are there and ten that are gone, in an inventory with `kept` others.
+fn many(count: usize, declared: usize, kept: usize, allows_guarded: bool) -> Vec<PruneDecision> {
     let cases: Vec<Case> = (0..count).map(|_| case("", "ConfigMap")).collect();
-    let entries: Vec<_> = cases.iter().map(|case| (case.entry.clone(), Some(case.live()))).collect();
+    let mut entries: Vec<_> = cases.iter().map(|case| (case.entry.clone(), Some(case.live()))).collect();
+    entries.extend((0..10).map(|_| (case("", "ConfigMap").entry, None)));
     let (declared_uids, confirmed) = (BTreeSet::new(), BTreeSet::new());
     decide(&PruneInput {
         entries: &entries,
         declared,
+        kept,
         declared_uids: &declared_uids,
         allows_guarded,
         confirmed: &confirmed,
     })
+    .into_iter()
+    .filter(|it| *it != PruneDecision::Gone)
+    .collect()
 }
 
 #[test]
 fn half_of_a_set_does_not_go_at_once() {
     let is_deleted = |decisions: &[PruneDecision]| decisions.iter().all(|it| *it == delete());
-    assert!(is_deleted(&many(5, 5, false)));
-    assert!(is_deleted(&many(MASS_FROM - 2, 1, false)));
+    assert!(is_deleted(&many(5, 5, 5, false)));
+    assert!(is_deleted(&many(MASS_FROM - 2, 1, 1, false)));
     let mass = PruneDecision::Keep(KeepReason::Guarded(Guard::Mass { pruned: 6, all: 10 }));
-    assert!(many(6, 4, false).iter().all(|it| *it == mass));
-    assert!(is_deleted(&many(6, 4, true)));
+    assert!(many(6, 4, 4, false).iter().all(|it| *it == mass));
+    // What the set gained meanwhile makes the loss no smaller.
+    assert!(many(6, 100, 4, false).iter().all(|it| *it == mass));
+    let whole = PruneDecision::Keep(KeepReason::Guarded(Guard::Mass { pruned: 50, all: 50 }));
+    assert!(many(50, 50, 0, false).iter().all(|it| *it == whole));
+    assert!(is_deleted(&many(6, 4, 4, true)));
 }
 
 #[test]
 fn a_set_that_declares_nothing_deletes_nothing() {
     let kept = PruneDecision::Keep(KeepReason::Guarded(Guard::NothingDeclared));
     for allows_guarded in [false, true] {
-        assert!(many(1, 0, allows_guarded).iter().all(|it| *it == kept));
-        assert!(many(50, 0, allows_guarded).iter().all(|it| *it == kept));
+        assert!(many(1, 0, 0, allows_guarded).iter().all(|it| *it == kept));
+        assert!(many(50, 0, 0, allows_guarded).iter().all(|it| *it == kept));
     }
     let gone = InventoryEntry { key: ObjectKey::new("", "Pod", "shop", "a"), uid: None };
     let (declared_uids, confirmed) = (BTreeSet::new(), BTreeSet::new());
     let input = PruneInput {
         entries: &[(gone, None)],
         declared: 0,
+        kept: 0,
         declared_uids: &declared_uids,
         allows_guarded: false,
         confirmed: &confirmed,

@@ -74,6 +74,32 @@ fn an_object_that_nobody_changed_needs_no_request() {
 }
 
 #[test]
+fn a_field_that_moves_to_another_place_is_a_change() {
+    let mut before = live_object();
+    before["alpha"] = json!("x");
+    let mut verified = VerifiedObjects::default();
+    let live = state(&verified, &before);
+    verified.verify(&key(), &wanted_object(), &[], live, &rules(start()));
+    let mut moved = live_object();
+    moved["metadata"]["annotations"] = json!({"alpha": "x"});
+    let mut finalizers = live_object();
+    finalizers["finalizers"] = json!(["example.com/a"]);
+    let mut in_metadata = live_object();
+    in_metadata["metadata"]["finalizers"] = json!(["example.com/a"]);
+    let is_unchanged = |verified: &VerifiedObjects, object: &Value| {
+        verified.is_unchanged(&key(), &wanted_object(), &[], &state(verified, object), &rules(start()))
+    };
+    assert!(is_unchanged(&verified, &before) && !is_unchanged(&verified, &moved));
+    let live = state(&verified, &finalizers);
+    verified.verify(&key(), &wanted_object(), &[], live, &rules(start()));
+    assert!(is_unchanged(&verified, &finalizers) && !is_unchanged(&verified, &in_metadata));
+    // What kubectl applied on the client's side decides what an apply removes.
+    let mut copied = finalizers.clone();
+    copied["metadata"]["annotations"] = json!({"kubectl.kubernetes.io/last-applied-configuration": "{}"});
+    assert!(!is_unchanged(&verified, &copied));
+}
+
+#[test]
 fn what_a_token_leaves_out_is_always_asked() {
     for (path, value) in [
         ("/status", json!({"a": 1})),

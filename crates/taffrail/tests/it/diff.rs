@@ -148,6 +148,26 @@ fn diff_tells_fields_owners_and_what_is_not_compared() {
 }
 
 #[test]
+fn diff_masks_the_annotations_that_it_is_told_to() {
+    let served = served();
+    let annotated = MANIFESTS.replace(
+        "{name: settings, namespace: shop}",
+        "{name: settings, namespace: shop, annotations: {example.com/token: hunter2, note: plain}}",
+    );
+    std::fs::write(served.folder.path().join("web.yaml"), annotated).unwrap();
+    assert!(diff(&served, &[]).stdout.contains("hunter2"));
+    for output in ["text", "json"] {
+        let answer = diff(&served, &["--mask-annotation", "example.com/token", "-o", output]);
+        assert!(
+            answer.stdout.contains("plain") && answer.stdout.contains("example.com/token"),
+            "{}",
+            answer.stdout
+        );
+        assert!(!format!("{}{}", answer.stdout, answer.stderr).contains("hunter2"), "{}", answer.stdout);
+    }
+}
+
+#[test]
 fn diff_merges_where_a_webhook_takes_no_part_in_dry_runs() {
     let served = served();
     served.clusters[0].fault(Fault::new(Trouble::WebhookWithoutDryRun).resource("deployments.apps"));

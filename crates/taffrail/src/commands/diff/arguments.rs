@@ -51,6 +51,10 @@ pub(crate) struct DiffArguments {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) ignore_rules: Option<PathBuf>,
 
+    /// Mask the values of this annotation, as those of Secrets; may be given more than once
+    #[arg(long, value_name = "KEY")]
+    pub(crate) mask_annotation: Vec<String>,
+
     /// Show also what defaults and webhooks add where no manifest has a value
     #[arg(long)]
     pub(crate) all_fields: bool,

@@ -29,6 +29,8 @@ pub(in crate::commands) struct Question {
     pub(in crate::commands) manager: String,
     pub(in crate::commands) marks: ToolMarks,
     pub(in crate::commands) ignored: Arc<Ignored>,
+    /// The annotations whose values are masked.
+    pub(in crate::commands) masked: BTreeSet<String>,
     pub(in crate::commands) includes_additions: bool,
     pub(in crate::commands) jq: Arc<JqWorker>,
     /// The schemas that were read: clusters of one version have equal ones.
@@ -261,8 +263,8 @@ impl Question {
         };
         let options = DiffOptions {
             includes_additions: self.includes_additions,
+            masked_annotations: self.masked.clone(),
             ignores_aggregated_rules: self.ignored.aggregated_roles,
-            ..DiffOptions::default()
         };
         let compared = diff(&DiffInput {
             wanted: Some(wanted),

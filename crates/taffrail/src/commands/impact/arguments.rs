@@ -49,6 +49,10 @@ pub(crate) struct ImpactArguments {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) ignore_rules: Option<PathBuf>,
 
+    /// Mask the values of this annotation, as those of Secrets; may be given more than once
+    #[arg(long, value_name = "KEY")]
+    pub(crate) mask_annotation: Vec<String>,
+
     /// Output format
     #[arg(short, long, value_enum, default_value_t = ImpactOutput::Text)]
     pub(crate) output: ImpactOutput,

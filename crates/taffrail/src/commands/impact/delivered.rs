@@ -48,6 +48,8 @@ pub(super) struct Delivered {
     pub(super) marks: ToolMarks,
     /// A text in a manifest because of which its tool leaves out the file, or objects of it.
     pub(super) untold_marker: &'static str,
+    /// The prefix of the annotations and labels that its tool reads.
+    pub(super) own_marks: &'static str,
     /// True if its tool applies the folder without being told to.
     pub(super) is_automatic: bool,
     /// True if its tool deletes what is no longer in the folder.
@@ -186,6 +188,7 @@ fn flux(
         },
         // Kustomize leaves out such objects.
         untold_marker: "config.kubernetes.io/local-config",
+        own_marks: "kustomize.toolkit.fluxcd.io/",
         is_automatic: true,
         prunes: object.at(&["spec", "prune"]).and_then(Value::as_bool) == Some(true),
         prunes_all: true,
@@ -255,6 +258,7 @@ fn argo(
         manager: "argocd-controller",
         marks: argo_marks(app, target),
         untold_marker: "+argocd:skip-file-rendering",
+        own_marks: "argocd.argoproj.io/",
         is_automatic: object.at(&automated).is_some_and(|it| !it.is_null()) && flag("enabled") != Some(false),
         prunes: flag("prune") == Some(true) && flag("enabled") != Some(false) && !keeps_all,
         prunes_all: flag("allowEmpty") == Some(true),
@@ -315,15 +319,21 @@ pub(super) fn removed<'a>(
     let stays = |key: &ObjectKey, is_unconfirmed: bool| match () {
         () if !delivered.prunes => Some("its app does not prune".to_owned()),
         () if is_unconfirmed => Some("it may belong to another app".to_owned()),
-        () => kept_by(target, key).map(|mark| format!("{mark} keeps it")),
+        () => kept_by(target, key, delivered.own_marks).map(|mark| format!("{mark} keeps it")),
     };
     resources.map(|it| (&*it.key, stays(&it.key, it.unconfirmed))).collect()
 }
 
-/// Returns the annotation or label that keeps delivery tools from deleting a live object; `None` if there is none.
-fn kept_by(target: &Snapshot, key: &ObjectKey) -> Option<&'static str> {
+/// Returns the annotation or label that keeps the tool from deleting a live object, of those with the prefix `own`; `None` if
+/// there is none.
+fn kept_by(target: &Snapshot, key: &ObjectKey, own: &str) -> Option<&'static str> {
     let observed = target.get(key.as_ref()).present()?;
-    let metadata = observed.object.metadata()?.to_tree().ok()?;
+    let mut metadata = observed.object.metadata()?.to_tree().ok()?;
+    for part in ["annotations", "labels"] {
+        if let Some(marks) = metadata.get_mut(part).and_then(serde_json::Value::as_object_mut) {
+            marks.retain(|mark, _| mark.starts_with(own));
+        }
+    }
     let options = SyncOptions::of_live(metadata.as_object()?);
     let prune = options.prune.filter(|prune| prune.value != Removal::Allowed).map(|prune| prune.stated_by);
     prune.or_else(|| Some(options.apply_mode.filter(|mode| mode.value == ApplyMode::Ignore)?.stated_by))

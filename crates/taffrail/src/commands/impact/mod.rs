@@ -35,9 +35,6 @@ use crate::source;
 /// The time for one cluster: each object takes two requests or more.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The reason of errors about apps of which it cannot be told what they will have.
-const UNTOLD: &str = "Untold";
-
 /// The endings of files of manifests.
 const MANIFESTS: Extent = Extent::Below(&["yaml", "yml", "json"]);
 
@@ -58,7 +55,7 @@ pub(crate) fn run(arguments: &ImpactArguments, console: &Console) -> Result<Exit
         let plan = Plan::of(&change, &fleet, &apps, arguments)?;
         answer.take(plan, &fleet, &source)?;
     }
-    let Answer { mut rows, mut errors, warnings, is_incomplete } = answer;
+    let Answer { mut rows, mut errors, warnings, is_incomplete, makes_objects } = answer;
     rows.sort_by(|one, other| (&one.cluster, &one.app).cmp(&(&other.cluster, &other.app)));
     // A cluster that cannot be asked says so for its apps, and for its objects.
     let mut told = HashSet::new();
@@ -76,7 +73,7 @@ pub(crate) fn run(arguments: &ImpactArguments, console: &Console) -> Result<Exit
         CommandError::unreadable(format_args!("{scope}: {message}"))
             .print_about(&format!("{cluster}: "), console);
     }
-    if list.errors.iter().any(|error| error.reason == UNTOLD) {
+    if makes_objects {
         let hint = "render what another tool makes by that tool: kustomize build deploy/eu | taffrail diff -f - --context eu";
         advise(hint, console);
     }
@@ -152,6 +149,8 @@ struct Plan<'a> {
     asked: BTreeMap<String, Vec<Asked<'a>>>,
     errors: Vec<ErrorRow>,
     warnings: Vec<CommandError>,
+    /// True if a tool makes or changes the objects of an app.
+    makes_objects: bool,
 }
 
 impl<'a> Plan<'a> {
@@ -166,6 +165,7 @@ impl<'a> Plan<'a> {
             jq: Arc::default(),
             schemas: Arc::default(),
             namespace: arguments.default_namespace.clone(),
+            masked: arguments.mask_annotation.iter().cloned().collect(),
         };
         let mut plan = Plan::default();
         let mut is_any_delivered = false;
@@ -187,6 +187,7 @@ impl<'a> Plan<'a> {
             if app.suspended {
                 plan.warn(format!("{name} is suspended: nothing becomes of its objects until it is resumed"));
             }
+            plan.makes_objects |= matches!(concern, Concern::Untold(_));
             match plan.prepare(change, &asking, app, folder, concern)? {
                 Ok(asked) => {
                     if asked.app.as_ref().is_some_and(|it| !it.delivered.is_automatic) {
@@ -199,7 +200,7 @@ impl<'a> Plan<'a> {
                 Err(message) => plan.errors.push(ErrorRow {
                     cluster: app.app.target.clone(),
                     scope: AppOfHome::from(&app.app).to_string(),
-                    reason: UNTOLD.to_owned(),
+                    reason: "Untold".to_owned(),
                     message,
                 }),
             }
@@ -253,7 +254,11 @@ impl<'a> Plan<'a> {
         let is_changed = |file: &&TreeFile| change.paths.contains(&file.path);
         let before = change.before.read_by_tool(&folder, delivered.extent).into_iter().filter(is_changed);
         let before = match read(&before.collect::<Vec<_>>()) {
-            Ok(files) => Before { files, changed: change.paths.clone(), asks_what_is_left: false },
+            Ok(mut files) => {
+                // What its tool did not read there, it did not have.
+                files.retain(|file| !has(&file.content, delivered.untold_marker.as_bytes()));
+                Before { files, changed: change.paths.clone(), asks_what_is_left: false }
+            }
             Err(error @ GitError::TooLarge { .. }) => return Ok(Err(error.to_string())),
             Err(error) => return Err(error),
         };
@@ -322,6 +327,7 @@ struct Asking {
     jq: Arc<JqWorker>,
     schemas: Arc<OpenApiCache>,
     namespace: Option<String>,
+    masked: BTreeSet<String>,
 }
 
 impl Asking {
@@ -343,6 +349,7 @@ impl Asking {
             manager: FIELD_MANAGER.to_owned(),
             marks: ToolMarks::default(),
             ignored: Arc::clone(&self.ignored),
+            masked: self.masked.clone(),
             includes_additions: false,
             jq: Arc::clone(&self.jq),
             schemas: Arc::clone(&self.schemas),
@@ -358,6 +365,8 @@ struct Answer {
     warnings: Vec<CommandError>,
     /// True if not all clusters could be selected.
     is_incomplete: bool,
+    /// True if a tool makes or changes the objects of an app.
+    makes_objects: bool,
 }
 
 impl Answer {
@@ -368,7 +377,8 @@ impl Answer {
         fleet: &FleetSnapshot,
         source: &SourceArguments,
     ) -> Result<(), CommandError> {
-        let Plan { asked, errors, warnings } = plan;
+        let Plan { asked, errors, warnings, makes_objects } = plan;
+        self.makes_objects |= makes_objects;
         self.errors.extend(errors);
         self.warnings.extend(warnings);
         let limits = TimeLimits { total: TimeBudget::PerCluster(PATIENCE), request: source.request_timeout };
@@ -401,11 +411,11 @@ impl Answer {
         let ClusterDiff { cluster, rows, errors, warnings, declared, left, same, .. } = compared;
         let app = asked.app.as_ref().map(|it| AppOfHome::from(&it.app.app));
         let folder = asked.app.as_ref().map(|it| it.folder.shown().to_owned());
-        let row = |object: ObjectKey, effect, diff| ImpactRow {
+        let row = |object: ObjectKey, effect: ImpactEffect, diff| ImpactRow {
             cluster: cluster.clone(),
             app: app.clone(),
             folder: folder.clone(),
-            differs_already: same.contains(&object),
+            differs_already: differs(effect) && same.contains(&object),
             object,
             effect,
             reason: None,
@@ -425,7 +435,7 @@ impl Answer {
         };
         for (key, _) in gone.iter().filter(|(key, stays)| stays.is_none() && has_more(key)) {
             let what = format!(
-                "{cluster}: what {} {} contains or delivers is deleted with it, and not listed",
+                "{cluster}: what {} {} contains or delivers may be deleted with it, and is not listed",
                 key.kind,
                 key.path()
             );
@@ -442,17 +452,21 @@ impl Answer {
     }
 }
 
-/// Returns true if other objects are deleted with one of this kind.
+fn differs(effect: ImpactEffect) -> bool {
+    matches!(effect, ImpactEffect::Create | ImpactEffect::Change | ImpactEffect::Restart)
+}
+
+/// Returns true if other objects may be deleted with one of this kind.
 fn has_more(key: &ObjectKey) -> bool {
     let kinds = [
-        "Namespace",
-        "CustomResourceDefinition",
-        "Kustomization",
-        "HelmRelease",
-        "Application",
-        "ApplicationSet",
+        ("", "Namespace"),
+        ("apiextensions.k8s.io", "CustomResourceDefinition"),
+        ("kustomize.toolkit.fluxcd.io", "Kustomization"),
+        ("helm.toolkit.fluxcd.io", "HelmRelease"),
+        ("argoproj.io", "Application"),
+        ("argoproj.io", "ApplicationSet"),
     ];
-    kinds.contains(&&*key.kind)
+    kinds.contains(&(&*key.group, &*key.kind))
 }
 
 /// Returns what becomes of an object by its comparison.

@@ -67,7 +67,6 @@ pub(super) const DIFFERS_ALREADY: &str = "it differs already: the change leaves 
 /// Returns true if an object differs, but not by the change.
 pub(super) fn is_told_already(row: &ImpactRow) -> bool {
     row.differs_already
-        && matches!(row.effect, ImpactEffect::Change | ImpactEffect::Restart | ImpactEffect::Create)
 }
 
 /// Returns what becomes of an object, with the reason if it has one.
