@@ -4,7 +4,7 @@
 //! the object of such a name must bear the tool's mark for that app. Deleted is always the UID that was just read, never a
 //! name: an object that somebody deleted and created again stays.
 //!
-//! What is dangerous to delete is [guarded](Guard), and deleted only if that is allowed. A set that declares nothing at all
+//! A dangerous deletion is [guarded](Guard), and happens only if the user allows it. A set that declares nothing at all
 //! deletes nothing: a source that fails looks like that.
 
 use std::collections::BTreeSet;
@@ -58,7 +58,7 @@ pub struct PruneInput<'a> {
     pub confirmed: &'a BTreeSet<ObjectKey>,
 }
 
-/// What becomes of an entry of an inventory.
+/// The decision about an entry of an inventory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "decision", rename_all = "camelCase")]
 pub enum PruneDecision {
@@ -81,7 +81,7 @@ pub enum PruneDecision {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(tag = "reason", rename_all = "camelCase")]
 pub enum LetGoReason {
-    /// Somebody deleted the object and created it again.
+    /// The object was deleted and created again by another client.
     #[error("the object was deleted and created again by somebody else")]
     Recreated,
     /// The object has the name of an entry, but not the mark of its app.

@@ -42,33 +42,46 @@ pub fn folder(module: &str, version: &str) -> Result<PathBuf> {
 /// # Errors
 /// If the module cannot be downloaded or copied.
 pub fn copy(module: &str, version: &str) -> Result<PathBuf> {
+    let from = folder(module, version)?;
+    kept(&format!("{}@{version}", module.replace('/', "_")), |copy| copy_files(&from, copy))
+}
+
+/// Returns the folder `name` among the suites in the user's cache, which `fill` fills if it is not there. A failure leaves
+/// nothing that looks complete.
+pub(crate) fn kept(name: &str, fill: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
     let parent = cache()?.join("suites");
-    fs::create_dir_all(&parent).with_context(|| format!("cannot create {}", parent.display()))?;
-    let copy = parent.join(format!("{}@{version}", module.replace('/', "_")));
-    let lock = copy.with_added_extension("lock");
+    create(&parent)?;
+    let kept = parent.join(name);
+    let lock = kept.with_added_extension("lock");
     let lock = File::create(&lock).with_context(|| format!("cannot create {}", lock.display()))?;
     lock.lock().context("cannot lock the cache of test suites")?;
-    if copy.is_dir() {
-        return Ok(copy);
+    if kept.is_dir() {
+        return Ok(kept);
     }
-    let from = folder(module, version)?;
-    let unfinished = copy.with_added_extension("copying");
+    let unfinished = kept.with_added_extension("unfinished");
     let _ = fs::remove_dir_all(&unfinished);
-    copy_folder(&from, &unfinished).with_context(|| format!("cannot copy {}", from.display()))?;
-    fs::rename(&unfinished, &copy).with_context(|| format!("cannot create {}", copy.display()))?;
-    Ok(copy)
+    create(&unfinished)?;
+    fill(&unfinished)?;
+    fs::rename(&unfinished, &kept).with_context(|| format!("cannot create {}", kept.display()))?;
+    Ok(kept)
+}
+
+pub(crate) fn create(folder: &Path) -> Result<()> {
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))
 }
 
 /// Copies files without their permissions: those of Go's module cache cannot be written.
-fn copy_folder(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let to = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy_folder(&entry.path(), &to)?;
+pub(crate) fn copy_files(from: &Path, to: &Path) -> Result<()> {
+    create(to)?;
+    let unreadable = || format!("cannot read {}", from.display());
+    for entry in fs::read_dir(from).with_context(unreadable)? {
+        let from = entry.with_context(unreadable)?.path();
+        let to = to.join(from.file_name().unwrap_or_default());
+        if from.is_dir() {
+            copy_files(&from, &to)?;
         } else {
-            fs::write(&to, fs::read(entry.path())?)?;
+            let content = fs::read(&from).with_context(|| format!("cannot read {}", from.display()))?;
+            fs::write(&to, content).with_context(|| format!("cannot write {}", to.display()))?;
         }
     }
     Ok(())

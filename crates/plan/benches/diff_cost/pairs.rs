@@ -11,7 +11,7 @@ use taffrail_object::LAST_APPLIED;
 
 use super::{MANAGER, kind_of};
 
-/// Of so many pairs one differs.
+/// The number of pairs of which one differs.
 const CHANGED: u8 = 8;
 
 /// Returns the types of the custom kind, which the peer has in the same form.

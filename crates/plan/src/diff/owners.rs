@@ -69,7 +69,8 @@ impl Owned {
 pub(super) struct Owners {
     /// The fields of our own manager.
     own: Owned,
-    /// Those of them that it applied, on the server's or on the client's side: an apply removes what is no longer wanted.
+    /// The part of `own` that our manager applied, on the server's or on the client's side: an apply removes what is no longer
+    /// wanted of it.
     own_applied: Owned,
     others: Vec<(FieldManager, Owned)>,
     /// The fields of those others that did not apply on the client's side.
@@ -98,8 +99,8 @@ impl Owners {
             .partition(|entry| entry.manager == manager);
         let none = FieldSet::default();
         let own_applied = own.iter().filter(|entry| entry.is_applied);
-        let own_applied = own_applied.fold(none.clone(), |all, entry| all.union(&entry.fields));
-        let own_applied = by_client.map_or(own_applied.clone(), |fields| own_applied.union(fields));
+        let by_client = by_client.cloned().unwrap_or_default();
+        let own_applied = own_applied.fold(by_client, |all, entry| all.union(&entry.fields));
         let own = own.into_iter().fold(none.clone(), |all, entry| all.union(&entry.fields));
         let foreign = others.iter().filter(|entry| !is_client_side(entry));
         let foreign = foreign.fold(none, |all, entry| all.union(&entry.fields));

@@ -70,9 +70,9 @@ impl Apply<'_> {
 }
 
 /// Returns the server's answer with the live values of what neither the manifest nor our own manager declares: what defaults
-/// and webhooks add, change or remove. `plain` is a merge before it got defaults: what was as the live object then stays
-/// so, since a server of another release may have no such default. With `owners` as `None`, our own fields are not known, and all that the apply removes
-/// stays removed.
+/// and webhooks add, change or remove. `plain` is a merge before it got defaults: a field that it left as it was live stays so,
+/// since a server of another release may have no such default. With `owners` as `None`, our own fields are not known, and all
+/// that the apply removes stays removed.
 pub(super) fn without_additions(
     of: Type<'_>,
     live: &Value,

@@ -108,6 +108,13 @@ pub struct DeclaredObject {
     pub options: SyncOptions,
 }
 
+impl DeclaredObject {
+    /// Returns the kind that the object defines; `None` if it is no CustomResourceDefinition, or one that does not name it.
+    pub fn defines(&self) -> Option<GroupKind> {
+        set::defined_kind(&self.key, &self.value)
+    }
+}
+
 impl fmt::Debug for DeclaredObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DeclaredObject")

@@ -70,11 +70,8 @@ pub(super) fn finish(
 
 /// Returns the scopes of the kinds that the set's own CRDs define; adds an error for a CRD without a valid scope.
 fn defined_kinds(drafts: &[Draft], found: &mut Found) -> HashMap<GroupKind, KindScope> {
-    let is_crd = |draft: &&Draft| {
-        (&*draft.key.group, &*draft.key.kind) == ("apiextensions.k8s.io", "CustomResourceDefinition")
-    };
     let mut defined = HashMap::new();
-    for draft in drafts.iter().filter(is_crd) {
+    for draft in drafts.iter().filter(|draft| is_definition(&draft.key)) {
         let text = |path: &str| draft.value.pointer(path).and_then(Value::as_str);
         let scope = match text("/spec/scope") {
             Some("Namespaced") => KindScope::Namespaced,
@@ -86,11 +83,21 @@ fn defined_kinds(drafts: &[Draft], found: &mut Found) -> HashMap<GroupKind, Kind
                 KindScope::Namespaced
             }
         };
-        if let (Some(group), Some(kind)) = (text("/spec/group"), text("/spec/names/kind")) {
-            defined.insert(GroupKind::new(group, kind), scope);
+        if let Some(kind) = defined_kind(&draft.key, &draft.value) {
+            defined.insert(kind, scope);
         }
     }
     defined
+}
+
+fn is_definition(key: &ObjectKey) -> bool {
+    (&*key.group, &*key.kind) == ("apiextensions.k8s.io", "CustomResourceDefinition")
+}
+
+/// Returns the kind that a CustomResourceDefinition defines; `None` for other objects, and for one that does not name it.
+pub(super) fn defined_kind(key: &ObjectKey, value: &Value) -> Option<GroupKind> {
+    let text = |path: &str| value.pointer(path)?.as_str();
+    is_definition(key).then(|| Some(GroupKind::new(text("/spec/group")?, text("/spec/names/kind")?)))?
 }
 
 /// Sets or removes the namespace in the key and the value of an object.

@@ -79,7 +79,7 @@ pub struct OrderInput<'a> {
     pub exists: &'a dyn Fn(&ObjectKey) -> bool,
 }
 
-/// What a step does with an object.
+/// A step's work on one object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Task {
     /// Deletes the object with this index in [`OrderInput::pruned`].
@@ -202,6 +202,8 @@ struct Set<'a> {
     unread: Vec<UnreadAnnotation>,
     /// The kinds that the set itself defines, with the object that does.
     definitions: HashMap<GroupKind, usize>,
+    /// For each object the ones that it needs: its namespace, and the definition of its kind.
+    implied: Vec<Vec<usize>>,
     /// The level of each object.
     levels: Vec<usize>,
 }
@@ -220,10 +222,12 @@ impl<'a> Set<'a> {
                 .objects
                 .iter()
                 .enumerate()
-                .filter_map(|(at, object)| Some((defined_kind(object)?, at)))
+                .filter_map(|(at, object)| Some((object.defines()?, at)))
                 .collect(),
+            implied: Vec::new(),
             levels: Vec::new(),
         };
+        set.implied = set.find_implied();
         let pruned: HashSet<&ObjectKey> = input.pruned.iter().map(|it| &it.key).collect();
         let mut errors = Vec::new();
         for (at, object) in input.objects.iter().enumerate() {
@@ -288,7 +292,7 @@ impl<'a> Set<'a> {
             let told = circles.iter().map(|circle| OrderError::Circle(self.circle(circle)));
             return Err(told.collect());
         }
-        Ok(levels::of(&stated, &self.implied()))
+        Ok(levels::of(&stated, &self.implied))
     }
 
     /// Returns the statements between the objects of a circle.
@@ -298,8 +302,7 @@ impl<'a> Set<'a> {
         edges.filter(|(first, _)| within.contains(first)).map(|(_, stated)| stated.clone()).collect()
     }
 
-    /// Returns for each object the ones that it needs: its namespace, and the definition of its kind.
-    fn implied(&self) -> Vec<Vec<usize>> {
+    fn find_implied(&self) -> Vec<Vec<usize>> {
         let objects = self.input.objects;
         let namespaces = objects.iter().enumerate().filter(|(_, object)| is_namespace(&object.key));
         let namespaces: HashMap<&str, usize> = namespaces.map(|(at, it)| (&*it.key.name, at)).collect();
@@ -347,7 +350,7 @@ impl<'a> Set<'a> {
             |object| is_namespace(&object.key).then(|| object.key.name.clone()),
             |object| Some(object.key.namespace.clone()).filter(|namespace| !namespace.is_empty()),
         );
-        self.pull(&mut placed, defined_kind, |object| Some(object.key.group_kind()));
+        self.pull(&mut placed, DeclaredObject::defines, |object| Some(object.key.group_kind()));
         if self.stated.iter().any(|edges| !edges.is_empty()) {
             self.push_back(&mut placed, 0);
         }
@@ -413,7 +416,6 @@ impl<'a> Set<'a> {
     /// needs by its kind or namespace alone is `implied_steps` before it: with 0 it may be applied in the same step, since its
     /// kind comes first there.
     fn push_back(&self, placed: &mut [Placed], implied_steps: usize) {
-        let implied = self.implied();
         let mut order: Vec<usize> = (0..placed.len()).collect();
         let level_of = |it: &Placed| match it.task {
             Task::Prune(_) => 0,
@@ -424,7 +426,7 @@ impl<'a> Set<'a> {
         for at in order {
             let (Task::Hook(object) | Task::Apply(object)) = placed[at].task else { continue };
             let stated = self.stated[object].iter().map(|(first, _)| (first, 1));
-            let implied = implied[object].iter().map(|first| (first, implied_steps));
+            let implied = self.implied[object].iter().map(|first| (first, implied_steps));
             let mut place = (placed[at].phase, placed[at].wave, placed[at].level);
             for (first, steps) in stated.chain(implied) {
                 // Those of a higher level are not placed yet: their edge would close a circle.
@@ -533,39 +535,27 @@ impl<'a> Set<'a> {
     }
 }
 
-/// Returns the level of each pruned object among the pruned ones: those that others depend on are the lowest.
+/// Returns the level of each pruned object among the pruned ones: those that others depend on are the lowest. Only kpt has
+/// levels.
 fn pruned_levels(pruned: &[PrunedObject], dialect: Dialect) -> Vec<usize> {
+    if dialect != Dialect::Kpt {
+        return vec![0; pruned.len()];
+    }
     let by_key: HashMap<&ObjectKey, usize> =
         pruned.iter().enumerate().map(|(at, it)| (&it.key, at)).collect();
-    let namespaces: HashMap<&str, usize> = pruned
-        .iter()
-        .enumerate()
-        .filter(|(_, it)| is_namespace(&it.key))
-        .map(|(at, it)| (&*it.key.name, at))
-        .collect();
-    let stated: Vec<Vec<usize>> = match dialect {
-        Dialect::Kpt => {
-            let of =
-                |it: &PrunedObject| it.depends_on.iter().filter_map(|key| by_key.get(key)).copied().collect();
-            pruned.iter().map(of).collect()
-        }
-        Dialect::Argo | Dialect::Flux => vec![Vec::new(); pruned.len()],
+    let namespaces = pruned.iter().enumerate().filter(|(_, it)| is_namespace(&it.key));
+    let namespaces: HashMap<&str, usize> = namespaces.map(|(at, it)| (&*it.key.name, at)).collect();
+    let definitions = pruned.iter().enumerate().filter_map(|(at, it)| Some((it.defines.clone()?, at)));
+    let definitions: HashMap<GroupKind, usize> = definitions.collect();
+    let stated =
+        |it: &PrunedObject| it.depends_on.iter().filter_map(|key| by_key.get(key)).copied().collect();
+    let implied = |it: &PrunedObject| {
+        let namespace = namespaces.get(&*it.key.namespace).filter(|_| !it.key.namespace.is_empty());
+        namespace.into_iter().chain(definitions.get(&it.key.group_kind())).copied().collect()
     };
-    let implied: Vec<Vec<usize>> = match dialect {
-        Dialect::Kpt => {
-            let definitions =
-                pruned.iter().enumerate().filter_map(|(at, it)| Some((it.defines.clone()?, at)));
-            let definitions: HashMap<GroupKind, usize> = definitions.collect();
-            let of = |it: &PrunedObject| {
-                let namespace = namespaces.get(&*it.key.namespace).filter(|_| !it.key.namespace.is_empty());
-                namespace.into_iter().chain(definitions.get(&it.key.group_kind())).copied().collect()
-            };
-            pruned.iter().map(of).collect()
-        }
-        Dialect::Argo | Dialect::Flux => vec![Vec::new(); pruned.len()],
-    };
-    // What live objects state cannot be mended by whoever prunes them: a circle has no order, and all of it goes at once.
-    levels::of(&levels::without_circles(stated), &implied)
+    let implied: Vec<Vec<usize>> = pruned.iter().map(implied).collect();
+    // Whoever prunes cannot mend what live objects state: a circle has no order, and all of it goes at once.
+    levels::of(&levels::without_circles(pruned.iter().map(stated).collect()), &implied)
 }
 
 /// Returns for each wave the one that takes its place when objects are deleted: the lowest changes places with the highest.
@@ -576,13 +566,4 @@ fn mirrored(waves: impl Iterator<Item = i64>) -> BTreeMap<i64, i64> {
 
 fn is_namespace(key: &ObjectKey) -> bool {
     key.group.is_empty() && key.kind == "Namespace"
-}
-
-/// Returns the kind that a CustomResourceDefinition defines; `None` for other objects.
-fn defined_kind(object: &DeclaredObject) -> Option<GroupKind> {
-    if (&*object.key.group, &*object.key.kind) != ("apiextensions.k8s.io", "CustomResourceDefinition") {
-        return None;
-    }
-    let text = |path: &str| object.value.pointer(path)?.as_str();
-    Some(GroupKind::new(text("/spec/group")?, text("/spec/names/kind")?))
 }

@@ -1,4 +1,4 @@
-//! What counts as a difference: webhooks, rules that ignore fields, and values that mean the same.
+//! Scenarios about what counts as a difference: webhooks, rules that ignore fields, and values that mean the same.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What differs between the manifest and the live object, and what was removed.
+//! Scenarios about fields that differ between the manifest and the live object, and about removed ones.
 
 use serde_json::json;
 

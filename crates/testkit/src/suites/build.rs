@@ -1,15 +1,15 @@
 //! Copies the sources of the suites into the cache, and builds them.
 
-use std::fs::{self, File};
+use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail};
-use serde_json::Value;
 
 use crate::binary::workspace;
-use crate::kube::cache;
+use crate::go_modules;
+use crate::kube::kubernetes_version;
 
 /// The package of Kubernetes with the tests of server-side apply.
 const APPLY: &str = "test/integration/apiserver/apply";
@@ -37,19 +37,13 @@ pub(super) fn apply() -> Result<(PathBuf, PathBuf)> {
     for file in files {
         read(&peer.join(file))?.hash(&mut hasher);
     }
-    kept(&format!("apply-{:016x}", hasher.finish()), |folder| {
+    built(&format!("apply-{:016x}", hasher.finish()), |folder| {
         for file in files {
             let target = folder.join(file);
-            create(target.parent().unwrap_or(folder))?;
+            go_modules::create(target.parent().unwrap_or(folder))?;
             write(&target, &read(&peer.join(file))?)?;
         }
-        let listed = go(folder, &["list", "-mod=readonly", "-m", "-json", "k8s.io/kubernetes"])?;
-        let listed = match directory(&listed) {
-            Ok(sources) => sources,
-            // The module is not downloaded yet.
-            Err(_) => directory(&go(folder, &["mod", "download", "-json", "k8s.io/kubernetes"])?)?,
-        };
-        let sources = listed.join(APPLY);
+        let sources = go_modules::folder("k8s.io/kubernetes", &kubernetes_version()?)?.join(APPLY);
         let entries = fs::read_dir(&sources).with_context(|| format!("cannot read {}", sources.display()))?;
         for entry in entries {
             let file = entry.with_context(|| format!("cannot read {}", sources.display()))?.path();
@@ -71,20 +65,15 @@ pub(super) fn apply() -> Result<(PathBuf, PathBuf)> {
 /// Builds Flux' tests; returns the program, and the folder in which it runs.
 pub(super) fn flux() -> Result<(PathBuf, PathBuf)> {
     let (module, version) = FLUX;
-    let module = format!("{module}@{version}");
-    kept(&module.replace('/', "_"), |folder| {
-        // Outside of any module.
-        let downloaded = go(folder, &["mod", "download", "-json", &module])?;
-        copy(&directory(&downloaded)?, folder)?;
+    built(&format!("{}@{version}", module.replace('/', "_")), |folder| {
+        go_modules::copy_files(&go_modules::folder(module, version)?, folder)?;
         // Flags as those of the peers, which share most packages.
         go(folder, &["test", "-c", "-trimpath", "-ldflags", "-s -w", "-o", PROGRAM, "."]).map(drop)
     })
 }
 
-/// Lists the tests of a program.
-pub(super) fn tests(program: &Path, folder: &Path) -> Result<Vec<String>> {
-    // Flux' tests start their cluster before they look at this flag, so the sources are read in its place.
-    let _ = program;
+/// Lists the tests whose sources are in a folder. Flux' program starts a cluster before it would list them itself.
+pub(super) fn tests(folder: &Path) -> Result<Vec<String>> {
     let mut tests = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
         let file = entry.with_context(|| format!("cannot read {}", folder.display()))?.path();
@@ -102,24 +91,9 @@ fn name(line: &str) -> Option<&str> {
     (name.starts_with("Test") && parameters.contains("*testing.T)")).then_some(name)
 }
 
-/// Returns the built tests in a folder of the cache and the folder; `build` fills it if it is not there. A build that
-/// fails leaves nothing that looks complete.
-fn kept(name: &str, build: impl FnOnce(&Path) -> Result<()>) -> Result<(PathBuf, PathBuf)> {
-    let parent = cache()?.join("suites");
-    create(&parent)?;
-    let folder = parent.join(name);
-    let lock = parent.join(format!("{name}.lock"));
-    let lock = File::create(&lock).with_context(|| format!("cannot create {}", lock.display()))?;
-    lock.lock().context("cannot lock the cache of suites")?;
-    if !folder.join(PROGRAM).is_file() {
-        let unfinished = parent.join(format!("{name}.building"));
-        let _ = fs::remove_dir_all(&unfinished);
-        create(&unfinished)?;
-        build(&unfinished)?;
-        let _ = fs::remove_dir_all(&folder);
-        fs::rename(&unfinished, &folder)
-            .with_context(|| format!("cannot move {} to {}", unfinished.display(), folder.display()))?;
-    }
+/// Returns the built tests in a folder of the cache, and the folder, which `build` fills if it is not there.
+fn built(name: &str, build: impl FnOnce(&Path) -> Result<()>) -> Result<(PathBuf, PathBuf)> {
+    let folder = go_modules::kept(name, build)?;
     Ok((folder.join(PROGRAM), folder))
 }
 
@@ -137,33 +111,6 @@ fn go(folder: &Path, arguments: &[&str]) -> Result<Vec<u8>> {
         bail!("`go {}` in {} failed ({})", arguments.join(" "), folder.display(), output.status);
     }
     Ok(output.stdout)
-}
-
-/// Returns the folder of the module that Go describes in JSON.
-fn directory(described: &[u8]) -> Result<PathBuf> {
-    let described: Value =
-        serde_json::from_slice(described).context("cannot read what Go says of a module")?;
-    described["Dir"].as_str().map(PathBuf::from).context("Go names no folder of a module")
-}
-
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    create(to)?;
-    for entry in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
-        let source = entry.with_context(|| format!("cannot read {}", from.display()))?.path();
-        let target = to.join(source.file_name().unwrap_or_default());
-        if source.is_dir() {
-            copy(&source, &target)?;
-        } else {
-            // A new file, as those of the module cache are read-only.
-            let content = fs::read(&source).with_context(|| format!("cannot read {}", source.display()))?;
-            fs::write(&target, content).with_context(|| format!("cannot write {}", target.display()))?;
-        }
-    }
-    Ok(())
-}
-
-fn create(folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))
 }
 
 fn read(file: &Path) -> Result<String> {

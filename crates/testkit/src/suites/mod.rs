@@ -2,7 +2,7 @@
 //! against a real server and against the simulation.
 //!
 //! The suite of server-side apply is a package of Kubernetes whose server starter is replaced; see `bench/peers/apply`.
-//! That of Flux is the module `ssa`, which reads a kubeconfig by itself.
+//! The suite of Flux is the module `ssa`, which reads a kubeconfig by itself.
 
 mod build;
 mod report;
@@ -118,7 +118,7 @@ impl Suite {
             Suite::Apply => build::apply()?,
             Suite::Flux => build::flux()?,
         };
-        let tests = build::tests(&program, &folder)?;
+        let tests = build::tests(&folder)?;
         Ok(Built { suite: self, program, folder, tests })
     }
 }

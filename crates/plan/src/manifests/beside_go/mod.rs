@@ -1,7 +1,7 @@
 //! The manifests of Kubernetes' own sources, and mutations of them, as this reader and as kubectl's reads them
 //! (`bench/peers/yaml`).
 //!
-//! Where both read a text, the values must be equal; where one of them refuses it, those of the documents before. The
+//! The values must be equal where both read a text; where one of them refuses it, those of the documents before. The
 //! variables `TAFFRAIL_YAML_MUTATIONS` and `TAFFRAIL_YAML_SEED` choose other mutations.
 #![expect(clippy::disallowed_methods, reason = "the crate is pure, this test reads files and its settings")]
 
@@ -83,7 +83,7 @@ struct Tally {
     both: usize,
     neither: usize,
     by: BTreeMap<Reason, usize>,
-    /// What must not be, at most ten of it.
+    /// The faults, at most ten of them.
     faults: Vec<String>,
 }
 

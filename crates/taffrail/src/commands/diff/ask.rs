@@ -105,17 +105,9 @@ struct Coming {
 
 impl Coming {
     fn of(objects: &[DeclaredObject]) -> Coming {
-        let is = |object: &DeclaredObject, group: &str, kind: &str| {
-            object.key.group == group && object.key.kind == kind
-        };
-        let namespaces = objects.iter().filter(|it| is(it, "", "Namespace")).map(|it| it.key.name.clone());
-        let definitions =
-            objects.iter().filter(|it| is(it, "apiextensions.k8s.io", "CustomResourceDefinition"));
-        let kinds = definitions.filter_map(|it| {
-            let text = |path: &str| it.value.pointer(path)?.as_str();
-            let kind = GroupKind::new(text("/spec/group")?, text("/spec/names/kind")?);
-            Some((kind, it.key.name.clone()))
-        });
+        let is_namespace = |it: &&DeclaredObject| it.key.group.is_empty() && it.key.kind == "Namespace";
+        let namespaces = objects.iter().filter(is_namespace).map(|it| it.key.name.clone());
+        let kinds = objects.iter().filter_map(|it| Some((it.defines()?, it.key.name.clone())));
         Coming { namespaces: namespaces.collect(), kinds: kinds.collect() }
     }
 

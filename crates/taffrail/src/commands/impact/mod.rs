@@ -243,25 +243,23 @@ impl<'a> Plan<'a> {
             );
             return Ok(Err(message));
         }
-        let files = match read(&files) {
+        let files = match bounded(read(&files))? {
             Ok(files) => files,
-            Err(error @ GitError::TooLarge { .. }) => return Ok(Err(error.to_string())),
-            Err(error) => return Err(error),
+            Err(why) => return Ok(Err(why)),
         };
-        if let Some(file) = files.iter().find(|file| has(&file.content, delivered.untold_marker.as_bytes())) {
+        let is_marked = |file: &ReadFile| has(&file.content, delivered.untold_marker.as_bytes());
+        if let Some(file) = files.iter().find(|file| is_marked(file)) {
             return Ok(Err(format!("{} has '{}'", file.path, delivered.untold_marker)));
         }
         let is_changed = |file: &&TreeFile| change.paths.contains(&file.path);
         let before = change.before.read_by_tool(&folder, delivered.extent).into_iter().filter(is_changed);
-        let before = match read(&before.collect::<Vec<_>>()) {
-            Ok(mut files) => {
-                // What its tool did not read there, it did not have.
-                files.retain(|file| !has(&file.content, delivered.untold_marker.as_bytes()));
-                Before { files, changed: change.paths.clone(), asks_what_is_left: false }
-            }
-            Err(error @ GitError::TooLarge { .. }) => return Ok(Err(error.to_string())),
-            Err(error) => return Err(error),
+        let mut before = match bounded(read(&before.collect::<Vec<_>>()))? {
+            Ok(files) => files,
+            Err(why) => return Ok(Err(why)),
         };
+        // What its tool did not read there, it did not have.
+        before.retain(|file| !is_marked(file));
+        let before = Before { files: before, changed: change.paths.clone(), asks_what_is_left: false };
         let question = asking.about_app(files, before, &delivered);
         Ok(Ok(Asked { question, app: Some(AskedApp { app, folder, delivered }) }))
     }
@@ -319,6 +317,15 @@ fn read(files: &[&TreeFile]) -> Result<Vec<ReadFile>, GitError> {
     let contents = git::contents(files)?;
     let read = |(file, content): (&&TreeFile, Vec<u8>)| ReadFile { path: file.path.clone(), content };
     Ok(files.iter().zip(contents).map(read).collect())
+}
+
+/// Separates the failure of a question that is too large, which concerns one app, from others.
+fn bounded<T>(asked: Result<T, GitError>) -> Result<Result<T, String>, GitError> {
+    match asked {
+        Ok(answer) => Ok(Ok(answer)),
+        Err(error @ GitError::TooLarge { .. }) => Ok(Err(error.to_string())),
+        Err(error) => Err(error),
+    }
 }
 
 /// The parts that all questions share.

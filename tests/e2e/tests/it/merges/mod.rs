@@ -48,13 +48,13 @@ struct Server {
 /// The types by which a merge is made.
 #[derive(Clone, Copy, PartialEq)]
 enum Types {
-    /// Those that the server tells.
+    /// The types that the server tells.
     Told,
-    /// Those of Kubernetes itself, as a dump is compared by.
+    /// The types of Kubernetes itself, by which a dump is compared.
     BuiltIn,
 }
 
-/// What is known of a pair on the server.
+/// The state of a pair on the server.
 struct Seen {
     live: Option<Value>,
     dry_run: DryRun,
