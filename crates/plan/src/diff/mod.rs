@@ -44,7 +44,9 @@ use normalise::{LeftOut, ObjectForm, is_aggregated, normal, normalise, without_n
 use owners::{Owned, Owners};
 use predict::{Apply, without_additions};
 use same::is_same;
-use stored::{add_defaults, has_no_defaults, message_of};
+use stored::{add_defaults, add_definition_defaults, has_no_defaults, message_of};
+
+use crate::manifests::is_definition;
 
 /// The maximum number of differences of one object that are told; [`ObjectDiff::omitted`] counts the others.
 pub const MAX_DIFFERENCES: usize = 10_000;
@@ -278,6 +280,9 @@ fn compare(
         match (message, predicted.as_object_mut()) {
             (Some(message), Some(fields)) => add_defaults(fields, message, of),
             _ => of.add_defaults(&mut predicted),
+        }
+        if is_definition(&result.object) {
+            add_definition_defaults(&mut predicted);
         }
         normalise(&mut predicted, &kind, sides.left_out, ObjectForm::Stored);
     }

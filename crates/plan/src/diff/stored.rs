@@ -108,6 +108,22 @@ pub(super) fn add_defaults(fields: &mut JsonMap<String, Value>, message: &'stati
     }
 }
 
+/// Adds what the API server adds to a CustomResourceDefinition, of which no message tells: names that follow from the kind,
+/// and no conversion.
+pub(super) fn add_definition_defaults(definition: &mut Value) {
+    let Some(Value::Object(spec)) = definition.get_mut("spec") else { return };
+    add(spec, "conversion", || json!({"strategy": "None"}));
+    let Some(Value::Object(names)) = spec.get_mut("names") else { return };
+    let Some(kind) = names.get("kind").and_then(Value::as_str).map(str::to_owned) else { return };
+    if kind.is_empty() {
+        return;
+    }
+    // An empty name is as good as none.
+    names.retain(|name, value| !matches!(&**name, "singular" | "listKind") || *value != json!(""));
+    add(names, "singular", || json!(kind.to_lowercase()));
+    add(names, "listKind", || json!(format!("{kind}List")));
+}
+
 fn add(fields: &mut JsonMap<String, Value>, name: &str, default: impl FnOnce() -> Value) {
     if fields.get(name).is_none_or(Value::is_null) {
         fields.insert(name.to_owned(), default());

@@ -31,6 +31,7 @@ use taffrail_object::{GroupKind, ObjectKey};
 pub use errors::{ManifestError, ManifestErrorKind, ManifestErrors, ManifestWarning, ManifestWarningKind};
 pub use options::{ApplyMode, HookDeletePolicy, HookPhase, Removal, Setting, SyncOptions};
 pub use set::built_in_scope;
+pub(crate) use set::is_definition;
 
 /// The maximum size of a file, in bytes; a larger one is an error.
 pub const MAX_FILE_BYTES: usize = 64 << 20;

@@ -90,7 +90,8 @@ fn defined_kinds(drafts: &[Draft], found: &mut Found) -> HashMap<GroupKind, Kind
     defined
 }
 
-fn is_definition(key: &ObjectKey) -> bool {
+/// Returns true for the key of a CustomResourceDefinition.
+pub(crate) fn is_definition(key: &ObjectKey) -> bool {
     (&*key.group, &*key.kind) == ("apiextensions.k8s.io", "CustomResourceDefinition")
 }
 

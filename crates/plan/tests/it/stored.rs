@@ -246,6 +246,33 @@ fn defaults_of_custom_kinds_are_those_of_their_schemas() {
 }
 
 #[test]
+fn names_of_definitions_take_their_defaults() {
+    let definition = |names: &Value| {
+        object(
+            "apiextensions.k8s.io/v1",
+            "CustomResourceDefinition",
+            &json!({"spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": []}}),
+        )
+    };
+    let wanted = definition(&json!({"kind": "Widget", "plural": "widgets"}));
+    let stored = json!({"kind": "Widget", "plural": "widgets", "singular": "gadget", "listKind": "Widgets"});
+    let fields =
+        json!({"f:spec": {"f:names": {"f:kind": {}, "f:plural": {}, "f:singular": {}, "f:listKind": {}}}});
+    let live = owned(definition(&stored), OURS, "Apply", &fields);
+    assert_eq!(
+        merged(&wanted, &live),
+        [
+            "spec.names.listKind: \"Widgets\" -> \"WidgetList\"",
+            "spec.names.singular: \"gadget\" -> \"widget\"",
+        ]
+    );
+    // What another manager set beside it stays.
+    let fields = json!({"f:spec": {"f:names": {"f:kind": {}, "f:plural": {}}}});
+    let live = owned(definition(&stored), OURS, "Apply", &fields);
+    assert_eq!(merged(&wanted, &live), [""; 0]);
+}
+
+#[test]
 fn a_status_in_a_manifest_of_a_custom_kind_is_undecided_until_a_write_shows_its_subresource() {
     let api = custom();
     let widget =
