@@ -258,7 +258,9 @@ fn compare(
                 result.notes.push(DiffNote::LastAppliedUnreadable);
                 FieldSet::default()
             });
-            fields::edit(&mut answer, topmost(&left).into_iter().map(|path| (path, None)).collect());
+            if !left.is_empty() {
+                answer = of.remove(&answer, &left);
+            }
             (answer, left.is_empty())
         }
         None if input.live.is_none() => (sides.wanted.clone(), false),

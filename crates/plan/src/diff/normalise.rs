@@ -87,7 +87,7 @@ pub(super) fn normalise(object: &mut Value, kind: &GroupKind, left_out: LeftOut,
     }
     without_empty_metadata(object);
     match (&*kind.group, &*kind.kind) {
-        ("", "Secret") => secret(object),
+        ("", "Secret") => secret(object, form),
         ("", "Endpoints") => endpoints(object),
         ("apps", "StatefulSet") => claim_templates(object),
         (RBAC, "Role" | "ClusterRole") => {
@@ -162,7 +162,7 @@ fn without_empty(value: &mut Value, is_top: bool) {
 }
 
 /// Moves `stringData` to `data`, as the API server does. A value that is not a text stays, so that the server refuses it.
-fn secret(object: &mut Value) {
+fn secret(object: &mut Value, form: ObjectForm) {
     let Some(secret) = object.as_object_mut() else { return };
     let mut moved = JsonMap::new();
     if let Some(Value::Object(texts)) = secret.get_mut("stringData") {
@@ -191,7 +191,7 @@ fn secret(object: &mut Value) {
         Some(Value::Object(data)) => {
             data.extend(moved);
             data.values_mut().filter(|value| value.is_null()).for_each(|value| *value = json!(""));
-            if data.is_empty() {
+            if data.is_empty() && form == ObjectForm::Stored {
                 secret.remove("data");
             }
         }

@@ -273,6 +273,41 @@ fn names_of_definitions_take_their_defaults() {
 }
 
 #[test]
+fn empty_data_of_a_secret_that_others_fill_is_no_removal() {
+    let secret = |team: &str, data: &Value| {
+        object(
+            "v1",
+            "Secret",
+            &json!({"metadata": {"labels": {"team": team}}, "type": "Opaque", "data": data}),
+        )
+    };
+    // The API server moves `stringData`, and lets its manager own no key of `data`.
+    let live = owned(secret("blue", &json!({"key": "dmFsdWU="})), OURS, "Apply", &json!({"f:data": {}}));
+    let live = owned(live, "controller", "Apply", &json!({"f:stringData": {"f:key": {}}}));
+    assert_eq!(merged(&secret("red", &json!({})), &live), ["metadata.labels.team: \"blue\" -> \"red\""]);
+}
+
+#[test]
+fn nothing_is_left_of_a_map_from_which_the_copy_of_kubectl_takes_the_last_field() {
+    let deployment = |context: Value| {
+        let container = json!({"name": "main", "image": "nginx:1.27", "securityContext": context});
+        object("apps/v1", "Deployment", &json!({"spec": {"template": {"spec": {"containers": [container]}}}}))
+    };
+    let applied = deployment(json!({"runAsNonRoot": true}));
+    let fields = json!({"f:metadata": {"f:annotations": {"f:kubectl.kubernetes.io/last-applied-configuration": {}}},
+        "f:spec": {"f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"main\"}": {
+        ".": {}, "f:name": {}, "f:image": {}, "f:securityContext": {".": {}, "f:runAsNonRoot": {}}}}}}}});
+    let mut live = owned(applied.clone(), "kubectl-client-side-apply", "Update", &fields);
+    live["metadata"]["annotations"] =
+        json!({"kubectl.kubernetes.io/last-applied-configuration": applied.to_string()});
+    let wanted = deployment(json!({}));
+    let removed = ["spec.template.spec.containers[name=main].securityContext: {\"runAsNonRoot\":true} -> -"];
+    assert_eq!(merged(&wanted, &live), removed);
+    let dry_run = DryRun::Answered { object: live.clone(), conflicts: vec![] };
+    assert_eq!(texts(&compare_by(built_in(), &wanted, &live, &dry_run)), removed);
+}
+
+#[test]
 fn a_status_in_a_manifest_of_a_custom_kind_is_undecided_until_a_write_shows_its_subresource() {
     let api = custom();
     let widget =

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use serde_json::Value;
+use serde_json::{Value, json};
 use taffrail_cluster::{Cluster, Deadline, Discovery, Kubeconfig, OpenApiCache};
 use taffrail_merge::{GroupVersionKind, OpenApi, Type, built_in, equal};
 use taffrail_object::ObjectKey;
@@ -225,6 +225,8 @@ struct Results {
     /// The reasons for which merges cannot tell.
     cannot: Counts,
     wrong: Vec<String>,
+    /// The number of objects in which nothing but [emptied](is_emptied) maps differs after the apply.
+    emptied: usize,
 }
 
 impl Results {
@@ -253,6 +255,13 @@ impl Results {
         reasons.into_iter().take(1).for_each(|why| self.cannot.add(why));
         true
     }
+}
+
+/// Returns true for the empty map of a manifest that a live object lacks. That is a known difference of API servers: when an
+/// apply removes the last field of a map, structured-merge-diff removes the map too (`doMap` in `typed/remove.go`), although the
+/// same apply declares it to be empty. The next apply adds it.
+fn is_emptied(difference: &FieldDifference) -> bool {
+    difference.live.is_none() && difference.wanted.as_ref().is_some_and(|wanted| *wanted == json!({}))
 }
 
 fn told(pair: &Pair<'_>, seen: &Seen, how: &str) -> String {
@@ -303,7 +312,9 @@ async fn compare_all(plane: &ControlPlane, pairs: &[Pair<'_>]) -> Results {
             continue;
         }
         let left = server.compare(&pair.wanted, seen.live.as_ref(), &seen.dry_run, Types::Told);
-        if left.outcome != DiffOutcome::Unchanged {
+        if left.outcome != DiffOutcome::Unchanged && left.differences.iter().all(is_emptied) {
+            after.emptied += 1;
+        } else if left.outcome != DiffOutcome::Unchanged {
             after.wrong.push(told(
                 pair,
                 &seen,
@@ -314,10 +325,12 @@ async fn compare_all(plane: &ControlPlane, pairs: &[Pair<'_>]) -> Results {
     println!("before: {:?}; after: {:?}", results.outcomes.0, after.outcomes.0);
     let refused: Vec<&str> = refused.lines().filter(|line| !line.starts_with("Warning: ")).collect();
     after.wrong.extend(refused.iter().map(|line| format!("kubectl could not apply: {line}")));
+    println!("{} objects lack an empty map, which a second apply adds", after.emptied);
     println!("refused after: {:#?}", after.refused.0);
     println!("cannot tell before: {:#?}", results.cannot.0);
     println!("cannot tell after: {:#?}", after.cannot.0);
     results.wrong.append(&mut after.wrong);
+    assert!(after.emptied * 100 <= pairs.len().max(100), "too many maps are emptied");
     assert!(after.refused.sum() * 50 <= pairs.len().max(50), "the server refuses what it took before");
     results
 }
