@@ -5,8 +5,17 @@ use taffrail_cluster::Reason;
 /// The reason of the error about a script of actions that failed.
 pub(crate) const SCRIPT_FAILED: &str = "ScriptFailed";
 
+/// The reason of the error about a manifest that cannot be compared.
+pub(crate) const INVALID_MANIFEST: &str = "InvalidManifest";
+
+/// The reason of the error about manifests that declare nothing.
+pub(crate) const NO_OBJECTS: &str = "NoObjects";
+
+/// The reason of the error about an app of which the repository does not tell the objects.
+pub(crate) const UNTOLD: &str = "Untold";
+
 /// The reasons of errors that are not errors of a request to a server: name, meaning and hint.
-const OWN: [(&str, &str, &str); 12] = [
+const OWN: [(&str, &str, &str); 15] = [
     (
         "DiscoveryFailed",
         "The server could not list the kinds of a group.",
@@ -18,6 +27,11 @@ const OWN: [(&str, &str, &str); 12] = [
         "check the file; `taffrail dump` writes one with all objects that you may read",
     ),
     (
+        INVALID_MANIFEST,
+        "A manifest is not valid, so that its objects are not compared.",
+        "correct the file at the line that the message names",
+    ),
+    (
         "Malformed",
         "An object does not have the structure of its kind; it was read as far as possible.",
         "check the object with `kubectl get -o yaml`, and the tool that writes it",
@@ -26,6 +40,11 @@ const OWN: [(&str, &str, &str); 12] = [
         "NameTaken",
         "A cluster that a Secret names would have the name of a context of the kubeconfig.",
         "give the context in the kubeconfig another name",
+    ),
+    (
+        NO_OBJECTS,
+        "The manifests declare no object.",
+        "check the files, and the program before the pipe; an empty input is taken for a mistake",
     ),
     (
         "NotInDump",
@@ -57,6 +76,11 @@ const OWN: [(&str, &str, &str); 12] = [
         "TooMany",
         "The dump has reached its maximum number of kinds or of Helm releases.",
         "dump a single namespace with `taffrail dump -n`",
+    ),
+    (
+        UNTOLD,
+        "The repository does not tell which objects an app declares, so that the impact on them is not known.",
+        "render the manifests as the message says, and compare them with `taffrail diff`",
     ),
     (
         "Unreadable",

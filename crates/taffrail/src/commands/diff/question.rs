@@ -16,6 +16,7 @@ use taffrail_plan::manifests::{
 use super::{ReadFile, rows};
 use crate::command_error::CommandError;
 use crate::jq_worker::JqWorker;
+use crate::reasons::{INVALID_MANIFEST, NO_OBJECTS};
 
 /// The question to all clusters: the manifests, and how they are compared.
 pub(in crate::commands) struct Question {
@@ -159,7 +160,7 @@ impl ClusterDiff {
         if set.objects.is_empty() && unknown.is_empty() && self.left.is_empty() && !question.may_be_empty {
             // An empty input is rather a broken pipe than a set of nothing.
             let message = "there are no objects in the manifests".to_owned();
-            self.fail("manifests".to_owned(), "NoObjects".to_owned(), message);
+            self.fail("manifests".to_owned(), NO_OBJECTS.to_owned(), message);
             return None;
         }
         self.warnings = set.warnings.iter().map(|it| CommandError::unreadable(it).harmless()).collect();
@@ -231,7 +232,7 @@ fn told(cluster: &str, errors: &ManifestErrors) -> Vec<ErrorRow> {
     let row = |scope: String, message: String| ErrorRow {
         cluster: cluster.to_owned(),
         scope,
-        reason: "InvalidManifest".to_owned(),
+        reason: INVALID_MANIFEST.to_owned(),
         message,
     };
     let each = errors.errors.iter().map(|error| {

@@ -29,6 +29,7 @@ use crate::cli::{ListOutput, Pdb, SourceArguments, ViewArguments};
 use crate::command_error::{CommandError, Exit, advise, written};
 use crate::jq_worker::JqWorker;
 use crate::output::answer::Console;
+use crate::reasons::UNTOLD;
 use crate::rule_source::RuleSource;
 use crate::source;
 
@@ -200,7 +201,7 @@ impl<'a> Plan<'a> {
                 Err(message) => plan.errors.push(ErrorRow {
                     cluster: app.app.target.clone(),
                     scope: AppOfHome::from(&app.app).to_string(),
-                    reason: "Untold".to_owned(),
+                    reason: UNTOLD.to_owned(),
                     message,
                 }),
             }
