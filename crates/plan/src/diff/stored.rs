@@ -118,7 +118,7 @@ pub(super) fn add_definition_defaults(definition: &mut Value) {
     if kind.is_empty() {
         return;
     }
-    // An empty name is as good as none.
+    // An empty name counts as none.
     names.retain(|name, value| !matches!(&**name, "singular" | "listKind") || *value != json!(""));
     add(names, "singular", || json!(kind.to_lowercase()));
     add(names, "listKind", || json!(format!("{kind}List")));

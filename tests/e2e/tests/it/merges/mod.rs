@@ -312,7 +312,7 @@ async fn compare_all(plane: &ControlPlane, pairs: &[Pair<'_>]) -> Results {
             continue;
         }
         let left = server.compare(&pair.wanted, seen.live.as_ref(), &seen.dry_run, Types::Told);
-        if left.outcome != DiffOutcome::Unchanged && left.differences.iter().all(is_emptied) {
+        if left.outcome == DiffOutcome::Change && left.differences.iter().all(is_emptied) {
             after.emptied += 1;
         } else if left.outcome != DiffOutcome::Unchanged {
             after.wrong.push(told(
