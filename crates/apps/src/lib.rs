@@ -80,6 +80,7 @@ mod round_robin;
 mod rows;
 mod scope;
 mod secret_clusters;
+pub mod sets;
 mod snapshot;
 mod sync;
 mod teachers;

@@ -126,6 +126,17 @@ impl FromStr for ObjectKey {
     }
 }
 
+/// An object of an inventory: what a delivery tool noted when it applied the object.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct InventoryEntry {
+    /// Its key.
+    #[serde(flatten)]
+    pub key: ObjectKey,
+    /// The UID of the object that was applied; `None` where the inventory holds names alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+}
+
 /// An [`ObjectKey`] that borrows its parts. Keys order by group, kind, namespace and name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct ObjectKeyRef<'a> {

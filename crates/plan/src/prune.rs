@@ -11,21 +11,12 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use taffrail_object::ObjectKey;
+use taffrail_object::{InventoryEntry, ObjectKey};
 
 use crate::manifests::{ApplyMode, Removal, SyncOptions};
 
 /// The number of objects from which on the deletion of more than half of an inventory is guarded.
 pub const MASS_FROM: usize = 10;
-
-/// An object of an inventory that the set does not declare any more.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InventoryEntry {
-    /// Its key.
-    pub key: ObjectKey,
-    /// The UID of the object that was applied; `None` where the inventory holds names alone.
-    pub uid: Option<String>,
-}
 
 /// The live object of an inventory's entry, and what is known about it.
 #[derive(Debug, Clone)]

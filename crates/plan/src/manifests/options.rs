@@ -1,5 +1,6 @@
 //! Options of delivery tools on a declared object.
 
+use serde::{Deserialize, Serialize};
 use taffrail_object::{ObjectKey, words};
 
 /// The value of an option, with the annotation or label that states it.
@@ -38,7 +39,7 @@ pub enum ApplyMode {
 }
 
 /// The phase of a sync in which a hook runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum HookPhase {
     /// Before the objects are applied.
     PreSync,
@@ -57,7 +58,7 @@ pub enum HookPhase {
 words! { HookPhase { PreSync, Sync, PostSync, SyncFail, PreDelete, PostDelete } }
 
 /// The time at which a hook is deleted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum HookDeletePolicy {
     /// Before the hook is created the next time.
     BeforeHookCreation,

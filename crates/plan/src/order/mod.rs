@@ -123,6 +123,9 @@ pub struct SyncOrder {
     pub after_failure: Vec<SyncStep>,
     /// The annotations about order that do not hold.
     pub unread: Vec<UnreadAnnotation>,
+    /// For each declared object the indices of those that it comes after: that it states to depend on, its Namespace, and the
+    /// definition of its kind.
+    pub after: Vec<Vec<usize>>,
 }
 
 /// A statement of a manifest that one object comes after another.
@@ -494,6 +497,8 @@ impl<'a> Set<'a> {
                 _ => result.steps.push(step),
             }
         }
+        let stated = self.stated.iter().map(|edges| edges.iter().map(|(first, _)| *first));
+        result.after = stated.zip(&self.implied).map(|(stated, implied)| stated.chain(implied.iter().copied()).collect()).collect();
         result.unread = self.unread;
         result
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 use taffrail_object::ObjectKey;
 use taffrail_plan::prune::{
-    Guard, InventoryEntry, KeepReason, LetGoReason, LiveEntry, MASS_FROM, PruneDecision, PruneInput, decide,
+    Guard, KeepReason, LetGoReason, LiveEntry, MASS_FROM, PruneDecision, PruneInput, decide,
 };
 
 /// An entry with its live object, to be changed by a case.

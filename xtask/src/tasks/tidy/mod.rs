@@ -34,7 +34,7 @@ struct Border {
 
 const RUNTIMES: [&str; 7] = ["tokio", "kube", "kube-client", "hyper", "rustls", "axum", "sqlx"];
 
-const BORDERS: [Border; 16] = [
+const BORDERS: [Border; 17] = [
     Border { name: "taffrail-object", uses: &[], never: &RUNTIMES, pure: true },
     Border { name: "taffrail-status", uses: &["taffrail-object"], never: &RUNTIMES, pure: true },
     Border { name: "taffrail-merge", uses: &[], never: &RUNTIMES, pure: true },
@@ -95,6 +95,20 @@ const BORDERS: [Border; 16] = [
         pure: false,
     },
     Border {
+        name: "taffrail-engine",
+        uses: &[
+            "taffrail-object",
+            "taffrail-status",
+            "taffrail-apps",
+            "taffrail-cluster",
+            "taffrail-merge",
+            "taffrail-observe",
+            "taffrail-plan",
+        ],
+        never: &["taffrail-hub", "clap", "axum", "sqlx", "anstream", "openssl-sys", "ring"],
+        pure: false,
+    },
+    Border {
         name: "taffrail-metrics",
         uses: &["taffrail-object", "taffrail-status", "taffrail-apps", "taffrail-api"],
         never: &[
@@ -125,6 +139,7 @@ const BORDERS: [Border; 16] = [
             "taffrail-api",
             "taffrail-apps",
             "taffrail-cluster",
+            "taffrail-engine",
             "taffrail-hub",
             "taffrail-merge",
             "taffrail-metrics",

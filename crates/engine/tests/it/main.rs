@@ -1,0 +1,3 @@
+//! Syncs of simulated clusters.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
