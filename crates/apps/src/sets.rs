@@ -191,7 +191,13 @@ pub struct SetSummary {
 
 impl Default for SetSummary {
     fn default() -> SetSummary {
-        SetSummary { version: RECORD_VERSION, applied: None, applied_at: None, holder: None, runs: Vec::new() }
+        SetSummary {
+            version: RECORD_VERSION,
+            applied: None,
+            applied_at: None,
+            holder: None,
+            runs: Vec::new(),
+        }
     }
 }
 

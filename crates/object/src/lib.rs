@@ -49,7 +49,9 @@ pub mod yaml;
 
 pub use glob::Glob;
 pub use jsonpath::{JsonPath, JsonPathError};
-pub use key::{AsObjectKey, GroupKind, InvalidObjectKey, InventoryEntry, ObjectKey, ObjectKeyRef, Projection};
+pub use key::{
+    AsObjectKey, GroupKind, InvalidObjectKey, InventoryEntry, ObjectKey, ObjectKeyRef, Projection,
+};
 pub use lines::Lines;
 pub use object::{ItemKind, LAST_APPLIED, LEADER, Object, ObjectError};
 pub use own_server::is_own_server;

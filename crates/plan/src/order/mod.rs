@@ -498,7 +498,10 @@ impl<'a> Set<'a> {
             }
         }
         let stated = self.stated.iter().map(|edges| edges.iter().map(|(first, _)| *first));
-        result.after = stated.zip(&self.implied).map(|(stated, implied)| stated.chain(implied.iter().copied()).collect()).collect();
+        result.after = stated
+            .zip(&self.implied)
+            .map(|(stated, implied)| stated.chain(implied.iter().copied()).collect())
+            .collect();
         result.unread = self.unread;
         result
     }

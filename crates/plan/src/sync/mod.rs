@@ -19,8 +19,8 @@ mod start;
 mod step;
 
 pub use run::{
-    Action, Answer, HookTask, Observation, Observed, RunEnd, RunPhase, RunPolicy, StepPlace, SyncRun, SyncTask,
-    TaskOutcome, TaskState, Verdict, WaitingFor, Work,
+    Action, Answer, HookTask, Observation, Observed, RunEnd, RunPhase, RunPolicy, StepPlace, SyncRun,
+    SyncTask, TaskOutcome, TaskState, Verdict, WaitingFor, Work,
 };
 pub use start::NewRun;
 pub use step::{Stepped, step};

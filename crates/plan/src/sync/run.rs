@@ -332,7 +332,10 @@ pub enum Answer {
     /// There is no such object any more, or another one has its name.
     Gone,
     /// The finalizer is removed, or the object is gone.
-    Released,
+    Released {
+        /// True if the hook is deleted, too.
+        deleted: bool,
+    },
     /// The API server cannot do it for now.
     Later(String),
     /// It failed, and would fail again.

@@ -3,7 +3,9 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::run::{HookTask, Place, RunPhase, RunPolicy, StepPlan, SyncRun, SyncTask, TaskOutcome, TaskState, Work};
+use super::run::{
+    HookTask, Place, RunPhase, RunPolicy, StepPlan, SyncRun, SyncTask, TaskOutcome, TaskState, Work,
+};
 use crate::manifests::{DeclaredObject, HookDeletePolicy, HookPhase};
 use crate::order::{SyncOrder, SyncStep, Task};
 
@@ -114,7 +116,8 @@ fn task_of(task: Task, phase: HookPhase, new: &NewRun<'_>) -> Option<SyncTask> {
         }
     };
     let is_generated = matches!(work, Work::Hook(_)) && key.name.is_empty();
-    if let Some(prefix) = new.objects.get(object).and_then(|it| it.generate_name.as_ref()).filter(|_| is_generated)
+    if let Some(prefix) =
+        new.objects.get(object).and_then(|it| it.generate_name.as_ref()).filter(|_| is_generated)
     {
         key.name = generated_name(prefix, new, phase);
     }
@@ -140,12 +143,7 @@ fn task_of(task: Task, phase: HookPhase, new: &NewRun<'_>) -> Option<SyncTask> {
 /// Returns the name of a hook whose manifest leaves the name to the server: of its prefix, revision, phase and the time of the
 /// run, as Argo CD names it. So it is the same in each process that continues the run.
 fn generated_name(prefix: &str, new: &NewRun<'_>, phase: HookPhase) -> String {
-    let revision: String = new
-        .revision
-        .chars()
-        .filter(char::is_ascii_alphanumeric)
-        .take(7)
-        .collect();
+    let revision: String = new.revision.chars().filter(char::is_ascii_alphanumeric).take(7).collect();
     let parts = [&*revision, phase.as_str(), &new.started.as_second().to_string()];
     let parts: Vec<&str> = parts.into_iter().filter(|it| !it.is_empty()).collect();
     format!("{prefix}{}", parts.join("-")).to_lowercase()

@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use taffrail_object::ObjectKey;
 
 use super::run::{
-    Action, Answer, Delay, HookTask, Observation, Observed, Place, RunEnd, RunPhase, SyncRun, SyncTask, TaskOutcome,
-    TaskState, Verdict, WaitingFor, Work,
+    Action, Answer, Delay, HookTask, Observation, Observed, Place, RunEnd, RunPhase, SyncRun, SyncTask,
+    TaskOutcome, TaskState, Verdict, WaitingFor, Work,
 };
 use crate::manifests::HookDeletePolicy;
 
@@ -85,12 +85,14 @@ impl Machine<'_> {
                 }
                 Answer::Later(reason) | Answer::Failed(reason) => {
                     let ObjectKey { kind, .. } = &task.key;
-                    trouble = Some(format!("the hook {kind} {} could not be released: {reason}", task.key.path()));
+                    trouble =
+                        Some(format!("the hook {kind} {} could not be released: {reason}", task.key.path()));
                 }
                 _ => {}
             }
             hook.is_released = true;
-            hook.is_settled = is_ending;
+            // A hook that was only released may be deleted yet, and one that failed is given up.
+            hook.is_settled = is_ending && !matches!(answer, Answer::Released { deleted: false });
             task.delay = None;
             if let Some(trouble) = trouble {
                 self.note_trouble(trouble);
@@ -126,18 +128,17 @@ impl Machine<'_> {
                 if task.delay.as_ref().is_none_or(|it| it.tries < retries) =>
             {
                 task.delay = Some(Delay::after(task.delay.take(), reason, now));
-                match &task.state {
-                    TaskState::Clearing { .. } => return,
+                if task.state == TaskState::Sent {
                     // A write that may have been made is looked for before it is sent again.
-                    _ => {
-                        task.is_doubtful = true;
-                        TaskState::Pending
-                    }
+                    task.is_doubtful = true;
+                    task.state = TaskState::Pending;
                 }
+                return;
             }
-            (TaskState::Sent | TaskState::Clearing { .. }, Answer::Later(reason) | Answer::Failed(reason)) => {
-                TaskState::Failed { uid: None, outcome: None, message: reason.clone() }
-            }
+            (
+                TaskState::Sent | TaskState::Clearing { .. },
+                Answer::Later(reason) | Answer::Failed(reason),
+            ) => TaskState::Failed { uid: None, outcome: None, message: reason.clone() },
             // An answer that nobody waits for.
             _ => return,
         };
@@ -147,7 +148,9 @@ impl Machine<'_> {
 
     /// Adds a reason to the end of the run, which then is a failure.
     fn note_trouble(&mut self, trouble: String) {
-        let (RunPhase::AfterFailure(end) | RunPhase::Ending(end) | RunPhase::Ended(end)) = &mut self.run.phase else {
+        let (RunPhase::AfterFailure(end) | RunPhase::Ending(end) | RunPhase::Ended(end)) =
+            &mut self.run.phase
+        else {
             return;
         };
         match end {
@@ -164,7 +167,9 @@ impl Machine<'_> {
         for task in &mut self.run.tasks {
             let seen = match &task.state {
                 TaskState::Clearing { is_asked: true, .. } => (self.seen.object)(&task.key),
-                TaskState::Done { .. } if !matches!(task.work, Work::Apply { .. }) => (self.seen.object)(&task.key),
+                TaskState::Done { .. } if !matches!(task.work, Work::Apply { .. }) => {
+                    (self.seen.object)(&task.key)
+                }
                 _ => continue,
             };
             let is_gone = |own: &str| match &seen {
@@ -224,7 +229,8 @@ impl Machine<'_> {
                     let at = self.run.started.saturating_add(deadline).unwrap_or(Timestamp::MAX);
                     if self.now >= at {
                         let waits = self.present_wait();
-                        return self.end(RunEnd::Failed(format!("not done within {}{waits}", told(deadline))));
+                        return self
+                            .end(RunEnd::Failed(format!("not done within {}{waits}", told(deadline))));
                     }
                     self.wake(at);
                 }
@@ -244,7 +250,8 @@ impl Machine<'_> {
                 _ => None,
             }
         });
-        first.map_or_else(String::new, |(key, reason)| format!(": waiting for {}", waiting_text(key, &reason)))
+        first
+            .map_or_else(String::new, |(key, reason)| format!(": waiting for {}", waiting_text(key, &reason)))
     }
 
     fn wake(&mut self, at: Timestamp) {
@@ -255,7 +262,8 @@ impl Machine<'_> {
     fn go_on(&mut self) -> bool {
         let Place { step: at, batch, since } = self.run.at;
         let Some(step) = self.run.steps().get(at) else { return self.finish() };
-        if self.seen.is_superseded && batch == 0 && self.run.phase == RunPhase::Running && !self.has_begun(at) {
+        if self.seen.is_superseded && batch == 0 && self.run.phase == RunPhase::Running && !self.has_begun(at)
+        {
             return self.end(RunEnd::Superseded);
         }
         let (batches, needs) = (step.batches.clone(), step.needs.clone());
@@ -354,7 +362,8 @@ impl Machine<'_> {
                     let (uid, is_asked) = (uid.clone(), *is_asked);
                     is_answered = false;
                     if is_asked {
-                        let (key, reason) = (task.key.clone(), "it is being deleted, to be created again".to_owned());
+                        let (key, reason) =
+                            (task.key.clone(), "it is being deleted, to be created again".to_owned());
                         self.waiting_for.push(WaitingFor { key, reason, since: self.run.at.since });
                     } else if !self.is_asked_already(at) {
                         self.actions.push(Action::Delete { task: at, uid });
@@ -481,7 +490,11 @@ impl Machine<'_> {
         if let RunPhase::AfterFailure(end) = &self.run.phase {
             let end = end.clone();
             let failed = failures_of(
-                self.run.after_failure.iter().flat_map(|step| step.batches.iter().flatten()).filter_map(|at| self.run.tasks.get(*at)),
+                self.run
+                    .after_failure
+                    .iter()
+                    .flat_map(|step| step.batches.iter().flatten())
+                    .filter_map(|at| self.run.tasks.get(*at)),
             );
             self.run.phase = RunPhase::Ending(end);
             if let Some(failed) = failed {
@@ -517,7 +530,8 @@ impl Machine<'_> {
     fn release_ended_hooks(&mut self) {
         let asked: Vec<usize> = self.asked_releases();
         for (at, task) in self.run.tasks.iter().enumerate() {
-            let (Work::Hook(HookTask { is_released: false, .. }), true) = (&task.work, task.state.is_final()) else {
+            let (Work::Hook(HookTask { is_released: false, .. }), true) = (&task.work, task.state.is_final())
+            else {
                 continue;
             };
             let Some((uid, _)) = task.state.written() else { continue };
@@ -526,7 +540,8 @@ impl Machine<'_> {
                 self.actions.push(Action::Release { task: at, uid: Some(uid.to_owned()), deletes: false });
             }
         }
-        let delays = self.run.tasks.iter().filter(|task| task.state.is_final()).filter_map(|task| task.delay.as_ref());
+        let delays =
+            self.run.tasks.iter().filter(|task| task.state.is_final()).filter_map(|task| task.delay.as_ref());
         if let Some(next) = delays.map(|delay| delay.until).min() {
             self.wake(next);
         }
@@ -578,7 +593,9 @@ impl Machine<'_> {
     fn skip_the_rest(&mut self) {
         for task in &mut self.run.tasks {
             let message = match &task.state {
-                TaskState::Pending | TaskState::Sent | TaskState::Clearing { .. } => "the run ended before its turn",
+                TaskState::Pending | TaskState::Sent | TaskState::Clearing { .. } => {
+                    "the run ended before its turn"
+                }
                 TaskState::Done { uid, outcome } => {
                     let (uid, outcome) = (uid.clone(), *outcome);
                     task.state = match &task.work {

@@ -15,4 +15,5 @@ mod prune;
 mod random;
 mod server;
 mod stored;
+mod sync;
 mod unchanged;

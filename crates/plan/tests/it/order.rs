@@ -4,7 +4,7 @@ use taffrail_object::{GroupKind, ObjectKey};
 use taffrail_plan::manifests::{DeclaredSet, HookPhase, KindScope, ManifestFile, read};
 use taffrail_plan::order::{Dialect, OrderError, OrderInput, PrunedObject, SyncOrder, SyncStep, Task, order};
 
-fn set(text: &str) -> DeclaredSet {
+pub(crate) fn set(text: &str) -> DeclaredSet {
     let file = ManifestFile { path: "deploy/all.yaml", content: text.as_bytes() };
     let is_cluster = ["Namespace", "CustomResourceDefinition", "ClusterRole", "StorageClass"];
     read(&[file], "shop", &|kind| {
@@ -14,7 +14,7 @@ fn set(text: &str) -> DeclaredSet {
 }
 
 /// Returns a manifest: `Kind name`, then annotations as `key: value` and others lines as they are.
-fn manifest(api_version: &str, kind: &str, name: &str, annotations: &[(&str, &str)]) -> String {
+pub(crate) fn manifest(api_version: &str, kind: &str, name: &str, annotations: &[(&str, &str)]) -> String {
     let mut text = format!("apiVersion: {api_version}\nkind: {kind}\nmetadata:\n  name: {name}\n");
     if !annotations.is_empty() {
         text += "  annotations:\n";
@@ -29,8 +29,8 @@ fn manifest(api_version: &str, kind: &str, name: &str, annotations: &[(&str, &st
     text + "---\n"
 }
 
-const WAVE: &str = "argocd.argoproj.io/sync-wave";
-const HOOK: &str = "argocd.argoproj.io/hook";
+pub(crate) const WAVE: &str = "argocd.argoproj.io/sync-wave";
+pub(crate) const HOOK: &str = "argocd.argoproj.io/hook";
 const DEPENDS_ON: &str = "config.kubernetes.io/depends-on";
 
 fn pruned(kind: &str, name: &str, wave: i64) -> PrunedObject {

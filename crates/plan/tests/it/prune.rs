@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
-use taffrail_object::ObjectKey;
+use taffrail_object::{InventoryEntry, ObjectKey};
 use taffrail_plan::prune::{
     Guard, KeepReason, LetGoReason, LiveEntry, MASS_FROM, PruneDecision, PruneInput, decide,
 };
