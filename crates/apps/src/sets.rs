@@ -51,6 +51,9 @@ pub const MAX_SET_OBJECTS: usize = 10_000;
 /// The maximum number of runs that a record keeps.
 pub const MAX_RUNS: usize = 10;
 
+/// The maximum number of objects in [`RunResults`].
+pub const MAX_RESULTS: usize = 1_000;
+
 /// The maximum size of one packed part of a record after it is unpacked, in bytes. What is larger was not written by Taffrail.
 pub const MAX_UNPACKED_BYTES: usize = 16 << 20;
 
@@ -234,7 +237,7 @@ pub struct SetRun {
 pub struct RunResults {
     /// The number of the run.
     pub number: u64,
-    /// The objects, at most 1,000, failed ones first.
+    /// The objects, at most [`MAX_RESULTS`], failed ones first.
     pub objects: Vec<RunObject>,
 }
 

@@ -1,3 +1,32 @@
 //! Makes a cluster equal to its manifests, and keeps a record of what it applied.
 //!
-//! * `record` keeps the record of a set in the cluster, for one process at a time.
+//! [`sync`] carries out a [`SyncRequest`] in one cluster: it takes the set, compares each object by a dry run, asks its
+//! [caller](SyncCaller), and steps a [run](taffrail_plan::sync) until all objects are ready. All state is in the record of the
+//! set, so that another process continues a run that was interrupted.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `run` | the driver: saves each step of a run, then carries it out |
+//! | `view` | the objects as they are now, watched and judged as in all views |
+//! | `compare`, `write` | the dry run of an object, and the one way to write it |
+//! | `prune`, `inventory` | decisions about what is not declared any more; the inventories of other tools |
+//! | `record`, `results` | the record of a set, for one process at a time, and what a run notes in it |
+
+mod compare;
+mod error;
+mod prune;
+mod record;
+mod request;
+mod results;
+mod run;
+mod view;
+mod write;
+
+pub use compare::{Coming, Types, dry_run_of};
+pub use error::{EngineError, RefusedObject};
+pub use record::{RecordError, RecordStore, SetRecord};
+pub use request::{
+    ManifestText, Manifests, PlannedObject, PruneConsent, Stop, SyncCaller, SyncEvent, SyncPlan, SyncReport,
+    SyncRequest,
+};
+pub use run::sync;

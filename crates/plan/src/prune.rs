@@ -43,6 +43,9 @@ pub struct PruneInput<'a> {
     pub kept: usize,
     /// The UIDs of the live objects that the set declares, under whatever group or version.
     pub declared_uids: &'a BTreeSet<String>,
+    /// True if the whole set is removed. Then the number of objects needs no consent, and what an object states about its
+    /// deletion with the app counts, instead of what it states about its prune.
+    pub destroys: bool,
     /// True if guarded objects are deleted, too.
     pub allows_guarded: bool,
     /// The objects whose deletion a person confirmed.
@@ -163,6 +166,7 @@ pub fn decide(input: &PruneInput<'_>) -> Vec<PruneDecision> {
     let is_there = |it: &&PruneDecision| !matches!(it, PruneDecision::Gone | PruneDecision::LetGo(_));
     let all = input.kept + decisions.iter().filter(is_there).count();
     let guard = match () {
+        () if input.destroys => None,
         () if input.declared == 0 => Some(Guard::NothingDeclared),
         () if input.allows_guarded || all < MASS_FROM || pruned * 2 <= all => None,
         () => Some(Guard::Mass { pruned, all }),
@@ -197,7 +201,8 @@ fn of_entry(entry: &InventoryEntry, live: Option<&LiveEntry<'_>>, input: &PruneI
         return PruneDecision::Terminating;
     }
     let options = SyncOptions::of_live(live.metadata);
-    if let Some(removal) = &options.prune {
+    let removal = if input.destroys { &options.delete } else { &options.prune };
+    if let Some(removal) = removal {
         let stated_by = removal.stated_by;
         match removal.value {
             Removal::Allowed => {}

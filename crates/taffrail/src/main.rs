@@ -151,6 +151,10 @@ fn run(console: &Console) -> Result<Exit, CommandError> {
         Command::Action(arguments) => commands::actions::run(arguments, console),
         Command::Diff(arguments) => commands::diff::run(arguments, console),
         Command::Impact(arguments) => commands::impact::run(arguments, console),
+        Command::Sync(arguments) => commands::sync::run(arguments, console),
+        Command::Prune(arguments) => commands::sync::prune(arguments, console),
+        Command::Rollback(arguments) => commands::sync::rollback(arguments, console),
+        Command::Destroy(arguments) => commands::sync::destroy(arguments, console),
         Command::Dump(arguments) => commands::dump::run(arguments, console),
         Command::Rules(arguments) => commands::rules::run(arguments, console),
         #[cfg(feature = "hub")]

@@ -148,7 +148,7 @@ pub struct Judgement {
     pub chain: Vec<Arc<CauseStep>>,
     /// UID of the object, to distinguish it from others that had the same name; `None` for an app or target, and if the
     /// object was not read.
-    pub(crate) uid: Option<String>,
+    pub uid: Option<String>,
 }
 
 /// The options of a wait: when it ends.

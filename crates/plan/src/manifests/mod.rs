@@ -114,6 +114,18 @@ impl DeclaredObject {
     pub fn defines(&self) -> Option<GroupKind> {
         set::defined_kind(&self.key, &self.value)
     }
+
+    /// Adds an annotation to the object, or replaces its value.
+    pub fn annotate(&mut self, key: &str, value: &str) {
+        let Some(metadata) = self.value.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+        let annotations = metadata.entry("annotations").or_insert(Value::Null);
+        if !annotations.is_object() {
+            *annotations = Value::Object(serde_json::Map::new());
+        }
+        if let Some(annotations) = annotations.as_object_mut() {
+            annotations.insert(key.to_owned(), Value::String(value.to_owned()));
+        }
+    }
 }
 
 impl fmt::Debug for DeclaredObject {

@@ -52,6 +52,17 @@ impl SyncRun {
         Some(StepPlace { phase: step.phase, wave: step.wave })
     }
 
+    /// Returns the objects whose state decides when the run goes on: those that its present step waits for, those that must be
+    /// ready before it, and those that are being deleted.
+    pub fn watched(&self) -> impl Iterator<Item = &ObjectKey> {
+        let step = self.steps().get(self.at.step);
+        let of_step = step.into_iter().flat_map(|step| step.batches.iter().flatten());
+        let tasks = of_step.filter_map(|at| self.tasks.get(*at));
+        let waits =
+            |task: &&SyncTask| matches!(task.state, TaskState::Done { .. } | TaskState::Clearing { .. });
+        tasks.filter(waits).map(|task| &task.key).chain(step.into_iter().flat_map(|step| &step.needs))
+    }
+
     pub(super) fn steps(&self) -> &[StepPlan] {
         match self.phase {
             RunPhase::AfterFailure(_) => &self.after_failure,
@@ -130,6 +141,13 @@ pub struct SyncTask {
     /// True if the task may have been carried out by a process that did not save the answer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_doubtful: bool,
+}
+
+impl SyncTask {
+    /// Returns true unless the task was sent before: what was known of the object then is old.
+    pub fn is_first_try(&self) -> bool {
+        !self.is_doubtful && !self.is_replaced
+    }
 }
 
 /// The delay of a task that is sent again.
@@ -308,6 +326,16 @@ pub enum Action {
         /// True if the hook is deleted, too.
         deletes: bool,
     },
+}
+
+impl Action {
+    /// Returns the index of its task.
+    pub fn task(&self) -> usize {
+        match self {
+            Action::Apply(at) | Action::RunHook(at) => *at,
+            Action::Delete { task, .. } | Action::Release { task, .. } => *task,
+        }
+    }
 }
 
 /// The answer to an action.

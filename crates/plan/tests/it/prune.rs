@@ -44,6 +44,7 @@ impl Case {
             declared: 100,
             kept: 100,
             declared_uids: &declared_uids,
+            destroys: false,
             allows_guarded,
             confirmed: &confirmed,
         };
@@ -154,6 +155,7 @@ fn many(count: usize, declared: usize, kept: usize, allows_guarded: bool) -> Vec
         declared,
         kept,
         declared_uids: &declared_uids,
+        destroys: false,
         allows_guarded,
         confirmed: &confirmed,
     })
@@ -190,8 +192,35 @@ fn a_set_that_declares_nothing_deletes_nothing() {
         declared: 0,
         kept: 0,
         declared_uids: &declared_uids,
+        destroys: false,
         allows_guarded: false,
         confirmed: &confirmed,
     };
     assert_eq!(decide(&input), [PruneDecision::Gone]);
+}
+
+#[test]
+fn removing_a_whole_set_asks_for_the_consent_to_deletions() {
+    let declared_uids = BTreeSet::new();
+    let confirmed = BTreeSet::new();
+    let destroy = |annotation: &str, value: &str| {
+        let case = case("", "ConfigMap").annotated(annotation, value);
+        let entries = [(case.entry.clone(), Some(case.live()))];
+        let input = PruneInput {
+            entries: &entries,
+            declared: 0,
+            kept: 0,
+            declared_uids: &declared_uids,
+            destroys: true,
+            allows_guarded: false,
+            confirmed: &confirmed,
+        };
+        decide(&input).remove(0)
+    };
+    let options = "argocd.argoproj.io/sync-options";
+    assert_eq!(destroy(options, "Prune=false"), PruneDecision::Delete { uid: "u-1".to_owned() });
+    let kept = PruneDecision::Keep(KeepReason::Forbidden { stated_by: "argocd.argoproj.io/sync-options" });
+    assert_eq!(destroy(options, "Delete=false"), kept);
+    let asked = PruneDecision::Keep(KeepReason::Unconfirmed { stated_by: "argocd.argoproj.io/sync-options" });
+    assert_eq!(destroy(options, "Delete=confirm"), asked);
 }

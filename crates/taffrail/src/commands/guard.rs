@@ -71,6 +71,25 @@ pub(crate) fn confirm_elsewhere(
     )
 }
 
+/// Asks for confirmation before the deletion of the objects `names`. Asks nothing without `names`, or with `yes`.
+///
+/// # Errors
+///
+/// Returns an error if the user declines, or if there is no terminal to ask at.
+pub(crate) fn confirm_deletions(names: &[String], yes: bool, console: &Console) -> Result<(), CommandError> {
+    if names.is_empty() || yes {
+        return Ok(());
+    }
+    let mut told: Vec<&str> = names.iter().map(String::as_str).take(MAX_NAMED).collect();
+    let rest = format!("and {} more", names.len().saturating_sub(MAX_NAMED));
+    if names.len() > MAX_NAMED {
+        told.push(&rest);
+    }
+    let objects = if names.len() == 1 { "object" } else { "objects" };
+    let question = format!("this would delete {} {objects}: {}", names.len(), told.join(", "));
+    ask(&question, "confirm with --yes, or check first with --dry-run", console, || {})
+}
+
 fn ask(question: &str, hint: &str, console: &Console, show: impl FnOnce()) -> Result<(), CommandError> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(CommandError::usage(format!("{question}; that needs a confirmation")).hint(hint));

@@ -30,6 +30,7 @@ pub(crate) mod overview;
 mod rows;
 pub(crate) mod rules;
 pub(crate) mod status;
+pub(crate) mod sync;
 pub(crate) mod tree;
 pub(crate) mod trust;
 #[cfg(feature = "tui")]
@@ -69,6 +70,7 @@ use object::ObjectArguments;
 use overview::OverviewArguments;
 use rules::RulesArguments;
 use status::{StatusArguments, StatusOutput};
+use sync::{DestroyArguments, PruneArguments, RollbackArguments, RunArguments, SyncArguments};
 #[cfg(feature = "tui")]
 use tui::TuiArguments;
 #[cfg(feature = "hub")]
@@ -165,6 +167,10 @@ commands! {
     Status(StatusArguments),
     Diff(DiffArguments),
     Impact(ImpactArguments),
+    Sync(SyncArguments),
+    Prune(PruneArguments),
+    Rollback(RollbackArguments),
+    Destroy(DestroyArguments),
     Wait(WaitArguments),
     Reconcile(ReconcileArguments),
     Suspend(SuspendArguments),
@@ -215,6 +221,10 @@ impl Command {
             Command::Wait(WaitArguments { clusters, .. })
             | Command::Diff(DiffArguments { clusters, .. })
             | Command::Impact(ImpactArguments { clusters, .. })
+            | Command::Sync(SyncArguments { running: RunArguments { clusters, .. }, .. })
+            | Command::Prune(PruneArguments { running: RunArguments { clusters, .. }, .. })
+            | Command::Rollback(RollbackArguments { running: RunArguments { clusters, .. }, .. })
+            | Command::Destroy(DestroyArguments { running: RunArguments { clusters, .. } })
             | Command::Dump(DumpArguments { clusters, .. }) => {
                 return Some((&mut clusters.context, &mut clusters.trust));
             }
@@ -264,7 +274,11 @@ impl Command {
             Command::Status(status) => status.watch,
             Command::Logs(logs) => logs.follow,
             Command::Overview(overview) => overview.is_live(),
-            Command::Wait(_) => true,
+            Command::Wait(_)
+            | Command::Sync(_)
+            | Command::Prune(_)
+            | Command::Rollback(_)
+            | Command::Destroy(_) => true,
             #[cfg(feature = "demo")]
             Command::Demo(_) => true,
             #[cfg(feature = "hub")]
@@ -296,6 +310,10 @@ impl Command {
             Command::Completion(_)
             | Command::Dump(_)
             | Command::Wait(_)
+            | Command::Sync(_)
+            | Command::Prune(_)
+            | Command::Rollback(_)
+            | Command::Destroy(_)
             | Command::Reconcile(_)
             | Command::Suspend(_)
             | Command::Resume(_)

@@ -1,18 +1,17 @@
 //! Asks a cluster about each object of the manifests.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::stream::FuturesOrdered;
 use taffrail_api::{DiffRow, ErrorRow};
 use taffrail_cluster::{Cluster, Discovery};
+use taffrail_engine::{Coming, Types, dry_run_of};
 use taffrail_object::{GroupKind, ObjectKey, Projection};
-use taffrail_observe::{ApplyAnswer, AskedApply, ClusterConnector, DeclaredManifest, Failure, ask_apply};
-use taffrail_plan::diff::{DryRun, NoDryRun, ToldConflict};
+use taffrail_observe::{AskedApply, ClusterConnector, DeclaredManifest, Failure, ask_apply};
 use taffrail_plan::manifests::{DeclaredObject, DeclaredSet, KindScope};
 
-use super::question::{ClusterDiff, Question, Types};
+use super::question::{ClusterDiff, Question};
 
 /// Maximum number of objects about which one API server is asked at one time.
 const AT_ONCE: usize = 8;
@@ -96,30 +95,6 @@ async fn each<'i, I, F: Future>(items: &'i [I], ask: impl Fn(&'i I) -> F, mut ta
     }
 }
 
-/// The namespaces and kinds that come with the manifests.
-struct Coming {
-    namespaces: BTreeSet<String>,
-    /// The names of the CustomResourceDefinitions by the kinds that they define.
-    kinds: BTreeMap<GroupKind, String>,
-}
-
-impl Coming {
-    fn of(objects: &[DeclaredObject]) -> Coming {
-        let is_namespace = |it: &&DeclaredObject| it.key.group.is_empty() && it.key.kind == "Namespace";
-        let namespaces = objects.iter().filter(is_namespace).map(|it| it.key.name.clone());
-        let kinds = objects.iter().filter_map(|it| Some((it.defines()?, it.key.name.clone())));
-        Coming { namespaces: namespaces.collect(), kinds: kinds.collect() }
-    }
-
-    /// Returns the object that must come before `object`; `None` if no manifest has it.
-    fn before(&self, object: &DeclaredObject) -> Option<String> {
-        let kind = self.kinds.get(&object.key.group_kind());
-        let kind = kind.map(|name| format!("CustomResourceDefinition {name}"));
-        let namespace = &object.key.namespace;
-        kind.or_else(|| self.namespaces.contains(namespace).then(|| format!("Namespace {namespace}")))
-    }
-}
-
 struct Asked<'a> {
     cluster: &'a Cluster,
     discovery: &'a Discovery,
@@ -135,22 +110,7 @@ impl Asked<'_> {
             DeclaredManifest { key: &object.key, api_version: &object.api_version, value: &object.value };
         let asked = ask_apply(self.cluster, self.discovery, declared, &self.question.manager).await;
         let AskedApply { live, answer } = asked.map_err(|failure| failed(cluster, &object.key, failure))?;
-        let dry_run = match answer {
-            ApplyAnswer::Object { object, conflicts } => {
-                let conflicts = conflicts
-                    .into_iter()
-                    .map(|it| ToldConflict { path: it.path, manager: it.owner.map(|owner| owner.manager) });
-                let conflicts = conflicts.collect();
-                DryRun::Answered { object, conflicts }
-            }
-            ApplyAnswer::NoRight => DryRun::NotRun(NoDryRun::NoRight),
-            ApplyAnswer::NoDryRun => DryRun::NotRun(NoDryRun::Webhook),
-            ApplyAnswer::NotFound(message) => match self.coming.before(object) {
-                Some(needs) => DryRun::CreatedLater { needs },
-                None => DryRun::Refused { message },
-            },
-            ApplyAnswer::Refused(message) => DryRun::Refused { message },
-        };
+        let dry_run = dry_run_of(answer, object, self.coming);
         // Merging, and expressions of rules, may take long.
         let compare = || self.question.row(cluster, object, live.as_ref(), &dry_run, self.types);
         Ok(tokio::task::block_in_place(compare))

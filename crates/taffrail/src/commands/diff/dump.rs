@@ -2,12 +2,13 @@
 
 use serde_json::Value;
 use taffrail_apps::{Objects as _, Snapshot};
+use taffrail_engine::Types;
 use taffrail_object::{GroupKind, ObjectKey, Projection};
 use taffrail_plan::diff::{DryRun, NoDryRun};
 use taffrail_plan::manifests::KindScope;
 use taffrail_status::{ClusterState as _, Presence};
 
-use super::question::{ClusterDiff, Question, Types};
+use super::question::{ClusterDiff, Question};
 
 /// The namespace of objects without one: a dump has no context.
 const NAMESPACE: &str = "default";

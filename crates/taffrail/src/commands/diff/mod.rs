@@ -9,7 +9,7 @@ mod rows;
 
 use std::collections::HashSet;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub(super) struct ReadFile {
 
 pub(crate) fn run(arguments: &DiffArguments, console: &Console) -> Result<Exit, CommandError> {
     let question = Arc::new(Question {
-        files: files(arguments)?,
+        files: files(&arguments.files, arguments.recursive)?,
         before: Before::default(),
         may_be_empty: false,
         namespace: arguments.default_namespace.clone(),
@@ -125,8 +125,8 @@ fn compare_dumps(
 }
 
 /// Reads the files of manifests. Of one that is too large, so much that the reader of manifests says so.
-fn files(arguments: &DiffArguments) -> Result<Vec<ReadFile>, CommandError> {
-    let (sources, problems) = input::sources(&arguments.files, arguments.recursive);
+pub(super) fn files(paths: &[PathBuf], is_recursive: bool) -> Result<Vec<ReadFile>, CommandError> {
+    let (sources, problems) = input::sources(paths, is_recursive);
     if let Some(problem) = problems.into_iter().next() {
         return Err(problem.into());
     }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use taffrail_api::{DiffRow, ErrorRow};
-use taffrail_cluster::{Cluster, OpenApiCache};
-use taffrail_merge::{GroupVersionKind, OpenApi, Schema, Type, TypeRef, built_in};
+use taffrail_cluster::OpenApiCache;
+use taffrail_engine::Types;
+use taffrail_merge::Type;
 use taffrail_object::{GroupKind, ObjectKey};
 use taffrail_plan::diff::{DiffInput, DiffOptions, DryRun, IgnoreRules, NoDryRun, diff};
 use taffrail_plan::manifests::{
@@ -279,51 +280,5 @@ impl Question {
             options: &options,
         });
         rows::row(cluster, object, compared)
-    }
-}
-
-/// The types of the objects' kinds: those of the server, else those of Kubernetes itself, else the deduced one.
-pub(in crate::commands) struct Types {
-    /// The types of the server, by `apiVersion`.
-    read: BTreeMap<String, OpenApi>,
-    deduced: Schema,
-}
-
-impl Types {
-    /// Returns the types of Kubernetes itself, and the deduced one.
-    pub(in crate::commands) fn built_in() -> Types {
-        Types { read: BTreeMap::new(), deduced: Schema::deduced() }
-    }
-
-    /// Reads the types that the server has of these objects. A document that cannot be read leaves its kinds to the types of
-    /// Kubernetes itself, or deduced.
-    pub(in crate::commands) async fn of(
-        cluster: &Cluster,
-        objects: &[DeclaredObject],
-        cache: &OpenApiCache,
-    ) -> Types {
-        let versions: BTreeSet<&str> = objects.iter().map(|object| &*object.api_version).collect();
-        let mut types = Types::built_in();
-        let Ok(index) = cluster.open_api_index().await else { return types };
-        for version in versions {
-            let Ok(document) = cluster.open_api(&index, version, cache).await else { continue };
-            if let Ok(read) = OpenApi::read(&document.document) {
-                types.read.insert(version.to_owned(), read);
-            }
-        }
-        types
-    }
-
-    /// Returns the schema and the type of an object in it.
-    fn find(&self, object: &DeclaredObject) -> (&Schema, TypeRef) {
-        let version = object.api_version.rsplit('/').next().unwrap_or_default();
-        let kind = GroupVersionKind {
-            group: object.key.group.clone(),
-            version: version.to_owned(),
-            kind: object.key.kind.clone(),
-        };
-        let known = [self.read.get(&object.api_version), Some(built_in())];
-        let found = known.into_iter().flatten().find_map(|it| Some((&it.schema, it.type_of(&kind)?)));
-        found.unwrap_or_else(|| (&self.deduced, TypeRef::named(Schema::DEDUCED)))
     }
 }

@@ -1,0 +1,185 @@
+//! Decides what a run prunes.
+
+use std::collections::BTreeSet;
+
+use futures::StreamExt as _;
+use serde_json::{Map, Value};
+use taffrail_apps::sets::{SET_MARK, SetVerb};
+use taffrail_cluster::{Cluster, Discovery, ReadError, chain};
+use taffrail_object::{InventoryEntry, ObjectKey, Projection};
+use taffrail_plan::manifests::{DeclaredObject, SyncOptions};
+use taffrail_plan::order::PrunedObject;
+use taffrail_plan::prune::{LiveEntry, PruneDecision, PruneInput, decide};
+
+use crate::compare::Comparison;
+use crate::error::EngineError;
+use crate::request::SyncRequest;
+use crate::results::KeptEntry;
+
+/// Maximum number of objects that are read from one API server at one time.
+const AT_ONCE: usize = 16;
+
+/// What a run does with the entries of the inventory that are not declared any more.
+#[derive(Debug, Default)]
+pub(crate) struct Pruning {
+    /// The objects to delete, each with its UID.
+    pub(crate) pruned: Vec<(PrunedObject, String)>,
+    /// The entries that stay in the inventory, with the reason.
+    pub(crate) kept: Vec<KeptEntry>,
+    /// The entries that leave the inventory though nothing is deleted.
+    pub(crate) dropped: BTreeSet<ObjectKey>,
+}
+
+/// Decides for each entry of the inventory that the manifests do not declare.
+///
+/// # Errors
+/// Returns an error if the API server does not answer.
+pub(crate) async fn plan_prune(
+    cluster: &Cluster,
+    discovery: &Discovery,
+    inventory: &[InventoryEntry],
+    request: &SyncRequest,
+    declared: &BTreeSet<&ObjectKey>,
+    compared: &[Comparison],
+) -> Result<Pruning, EngineError> {
+    let none = BTreeSet::new();
+    let declared = if request.verb == SetVerb::Destroy { &none } else { declared };
+    let entries: Vec<InventoryEntry> =
+        inventory.iter().filter(|entry| !declared.contains(&entry.key)).cloned().collect();
+    let mut pruning = Pruning::default();
+    let Some(consent) = &request.prune else {
+        let stays = |entry: InventoryEntry| KeptEntry {
+            entry,
+            reason: "it is not declared any more; --prune deletes it".to_owned(),
+        };
+        pruning.kept = entries.into_iter().map(stays).collect();
+        return Ok(pruning);
+    };
+    let mark = request.set.to_string();
+    let live = live_entries(cluster, discovery, &entries, &mark).await?;
+    let facts: Vec<(InventoryEntry, Option<LiveEntry<'_>>)> = entries
+        .iter()
+        .zip(&live)
+        .map(|(entry, live)| (entry.clone(), live.as_ref().map(LiveFacts::entry)))
+        .collect();
+    let declared_uids = compared.iter().filter_map(Comparison::live_uid).map(str::to_owned).collect();
+    let confirmed = match consent.allows_guarded {
+        true => entries.iter().map(|entry| entry.key.clone()).collect(),
+        false => BTreeSet::new(),
+    };
+    let decisions = decide(&PruneInput {
+        entries: &facts,
+        declared: declared.len(),
+        kept: inventory.len() - entries.len(),
+        declared_uids: &declared_uids,
+        destroys: request.verb == SetVerb::Destroy,
+        allows_guarded: consent.allows_guarded,
+        confirmed: &confirmed,
+    });
+    for ((entry, facts), decision) in entries.iter().zip(&live).zip(decisions) {
+        match decision {
+            PruneDecision::Delete { uid } => {
+                let metadata = facts.as_ref().map(|facts| &facts.metadata);
+                pruning.pruned.push((pruned_object(&entry.key, metadata), uid));
+            }
+            PruneDecision::Terminating => {
+                let uid = facts.as_ref().map(|facts| facts.uid()).unwrap_or_default();
+                let metadata = facts.as_ref().map(|facts| &facts.metadata);
+                pruning.pruned.push((pruned_object(&entry.key, metadata), uid));
+            }
+            PruneDecision::Gone | PruneDecision::LetGo(_) => drop(pruning.dropped.insert(entry.key.clone())),
+            PruneDecision::Keep(reason) => {
+                pruning.kept.push(KeptEntry { entry: entry.clone(), reason: reason.to_string() });
+            }
+        }
+    }
+    Ok(pruning)
+}
+
+fn pruned_object(key: &ObjectKey, metadata: Option<&Map<String, Value>>) -> PrunedObject {
+    let options = metadata.map(SyncOptions::of_live).unwrap_or_default();
+    PrunedObject {
+        key: key.clone(),
+        wave: options.wave(),
+        is_last: options.prune_last.as_ref().is_some_and(|it| it.value),
+        depends_on: options.depends_on.map(|it| it.value).unwrap_or_default(),
+        defines: None,
+    }
+}
+
+/// The live object of an entry.
+struct LiveFacts {
+    metadata: Map<String, Value>,
+    has_mark: bool,
+    claimed_by: Option<String>,
+    content: Option<usize>,
+}
+
+impl LiveFacts {
+    fn entry(&self) -> LiveEntry<'_> {
+        let LiveFacts { metadata, has_mark, claimed_by, content } = self;
+        LiveEntry { metadata, has_mark: *has_mark, claimed_by: claimed_by.clone(), content: *content }
+    }
+
+    fn uid(&self) -> String {
+        self.metadata.get("uid").and_then(Value::as_str).unwrap_or_default().to_owned()
+    }
+}
+
+/// Reads the live objects of entries; `None` for one that does not exist.
+async fn live_entries(
+    cluster: &Cluster,
+    discovery: &Discovery,
+    entries: &[InventoryEntry],
+    mark: &str,
+) -> Result<Vec<Option<LiveFacts>>, EngineError> {
+    let asked = entries.iter().map(|entry| async move {
+        let key = &entry.key;
+        let Some(kind) = discovery.kind(&key.group, &key.kind) else { return Ok(None) };
+        let resource = kind.preferred();
+        let namespace = Some(&*key.namespace).filter(|_| resource.namespaced);
+        let found = cluster.get(&resource, namespace, &key.name, Projection::Metadata).await;
+        let found = found.map_err(|error| unreadable(cluster, &error))?;
+        let metadata = found.and_then(|found| found.root().get("metadata")?.to_tree().ok());
+        let Some(Value::Object(metadata)) = metadata else { return Ok(None) };
+        let set = metadata.get("annotations").and_then(|it| it.get(SET_MARK)).and_then(Value::as_str);
+        let claimed_by = set.filter(|set| *set != mark).map(|set| format!("the set {set}"));
+        let has_mark = set == Some(mark);
+        Ok(Some(LiveFacts { has_mark, claimed_by, content: None, metadata }))
+    });
+    futures::stream::iter(asked).buffered(AT_ONCE).collect::<Vec<_>>().await.into_iter().collect()
+}
+
+/// Returns the objects outside of the set, on which objects state to depend, that exist.
+///
+/// # Errors
+/// Returns an error if the API server does not answer.
+pub(crate) async fn existing_outside(
+    cluster: &Cluster,
+    discovery: &Discovery,
+    objects: &[DeclaredObject],
+) -> Result<BTreeSet<ObjectKey>, EngineError> {
+    let declared: BTreeSet<&ObjectKey> = objects.iter().map(|object| &object.key).collect();
+    let stated = objects.iter().filter_map(|object| object.options.depends_on.as_ref());
+    let outside: BTreeSet<&ObjectKey> =
+        stated.flat_map(|it| &it.value).filter(|key| !declared.contains(key)).collect();
+    let mut found = BTreeSet::new();
+    for key in outside {
+        let Some(kind) = discovery.kind(&key.group, &key.kind) else { continue };
+        let resource = kind.preferred();
+        let namespace = Some(&*key.namespace).filter(|_| resource.namespaced);
+        let live = cluster.get(&resource, namespace, &key.name, Projection::Metadata).await;
+        if live.map_err(|error| unreadable(cluster, &error))?.is_some() {
+            found.insert(key.clone());
+        }
+    }
+    Ok(found)
+}
+
+fn unreadable(cluster: &Cluster, error: &ReadError) -> EngineError {
+    EngineError::Unreachable {
+        cluster: cluster.context().to_owned(),
+        reason: error.reason().as_str().to_owned(),
+        message: chain(error),
+    }
+}
