@@ -170,11 +170,13 @@ pub enum ManifestErrorKind {
         /// The option.
         option: &'static str,
     },
-    /// Taffrail cannot apply an object with this annotation as its tool would.
-    #[error("Taffrail cannot carry out {annotation}")]
-    Unsupported {
+    /// The annotation that fills fields from live objects is not a list of substitutions.
+    #[error("{annotation}: {reason}")]
+    InvalidSubstitutions {
         /// The annotation.
         annotation: &'static str,
+        /// The reason.
+        reason: String,
     },
 }
 
@@ -218,7 +220,9 @@ impl ManifestErrorKind {
             Kind::InvalidValue { nearest: Some(nearest), .. } => did_you_mean(nearest),
             Kind::InvalidValue { expected, .. } => format!("write {expected}"),
             Kind::Contradiction { option, .. } => format!("state {option} once"),
-            Kind::Unsupported { .. } => "write the value into the manifest, and remove the annotation".into(),
+            Kind::InvalidSubstitutions { .. } => {
+                "write a YAML list of maps with sourceRef, sourcePath, targetPath and perhaps token".into()
+            }
         }
     }
 }

@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 use taffrail_object::{ObjectKey, words};
 
+use super::changes::StatedChanges;
+use super::substitution::FieldSubstitution;
+
 /// The value of an option, with the annotation or label that states it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting<T> {
@@ -110,6 +113,10 @@ pub struct SyncOptions {
     pub ignore_healthcheck: Option<Setting<bool>>,
     /// The objects that must be applied and healthy before this one.
     pub depends_on: Option<Setting<Vec<ObjectKey>>>,
+    /// The fields that take their values from live objects when the object is applied.
+    pub substitutions: Option<Setting<Vec<FieldSubstitution>>>,
+    /// kapp's statements about the order of changes.
+    pub changes: StatedChanges,
 }
 
 impl SyncOptions {
