@@ -36,7 +36,7 @@ pub use changes::{ChangeAction, ChangeGroup, ChangeRule, StatedChanges};
 pub use errors::{ManifestError, ManifestErrorKind, ManifestErrors, ManifestWarning, ManifestWarningKind};
 pub use options::{ApplyMode, HookDeletePolicy, HookPhase, Removal, Setting, SyncOptions};
 pub use set::built_in_scope;
-pub(crate) use set::is_definition;
+pub(crate) use set::{defined_kind, is_definition};
 pub use substitution::{FieldSubstitution, SubstitutionError, substitute};
 
 /// The maximum size of a file, in bytes; a larger one is an error.

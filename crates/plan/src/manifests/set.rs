@@ -98,7 +98,7 @@ pub(crate) fn is_definition(key: &ObjectKey) -> bool {
 }
 
 /// Returns the kind that a CustomResourceDefinition defines; `None` for other objects, and for one that does not name it.
-pub(super) fn defined_kind(key: &ObjectKey, value: &Value) -> Option<GroupKind> {
+pub(crate) fn defined_kind(key: &ObjectKey, value: &Value) -> Option<GroupKind> {
     let text = |path: &str| value.pointer(path)?.as_str();
     is_definition(key).then(|| Some(GroupKind::new(text("/spec/group")?, text("/spec/names/kind")?)))?
 }
