@@ -3,11 +3,13 @@
 use serde_json::{Map, Value};
 use taffrail_object::ObjectKey;
 
-use super::changes::{CHANGE_GROUP, CHANGE_RULE, ChangeAction, ChangeGroup, ChangeRule, InvalidGroup, PLACEHOLDERS};
+use super::changes::{
+    CHANGE_GROUP, CHANGE_RULE, ChangeAction, ChangeGroup, ChangeRule, InvalidGroup, PLACEHOLDERS,
+};
 use super::errors::{ManifestErrorKind as Kind, ManifestWarningKind, sort};
 use super::near::{nearest, shown};
-use super::substitution;
 use super::options::{ApplyMode, HookDeletePolicy, HookPhase, Removal, Setting, SyncOptions};
+use super::substitution;
 
 /// The errors and warnings about the annotations of an object, with their lines.
 #[derive(Default)]
@@ -375,7 +377,7 @@ impl Reader<'_> {
                 Err(kind) => self.fail(kind),
             },
             Annotation::ChangeGroup => {
-                if let Some(group) = self.change_group(text, text) {
+                if let Some(group) = self.change_group(text) {
                     let stated = self.setting(group);
                     self.options.changes.groups.push(stated);
                 }
@@ -636,7 +638,7 @@ impl Reader<'_> {
         let action = self.word(action, &["upsert", "delete"], "");
         let order = self.word(order, &["before", "after"], "");
         let target = self.word(target, &["upserting", "deleting"], "");
-        let group = self.change_group(group, text);
+        let group = self.change_group(group);
         let of = |word: &str| if word.starts_with('u') { ChangeAction::Upsert } else { ChangeAction::Delete };
         if let (Some(action), Some(order), Some(target), Some(group)) = (action, order, target, group) {
             let is_before = order == "before";
@@ -646,8 +648,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads the name of a group; reports one that names none on any object, as a part of `text`.
-    fn change_group(&mut self, group: &str, text: &str) -> Option<ChangeGroup> {
+    /// Reads the name of a group; reports one that names none on any object.
+    fn change_group(&mut self, group: &str) -> Option<ChangeGroup> {
         let group = ChangeGroup(group.to_owned());
         // An object on which each placeholder stands for something.
         let key = ObjectKey::new("example.com", "Kind", "namespace", "name");
@@ -657,7 +659,7 @@ impl Reader<'_> {
                 let near = nearest(&placeholder, PLACEHOLDERS);
                 self.invalid(&placeholder, format!("one of {}", PLACEHOLDERS.join(", ")), near);
             }
-            Err(reason) => self.invalid(text, format!("the name of a group: {reason}"), None),
+            Err(reason) => self.fail(reason.of(self.key, &group)),
         }
         None
     }

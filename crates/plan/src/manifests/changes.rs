@@ -4,6 +4,8 @@ use std::fmt;
 
 use taffrail_object::{GroupKind, ObjectKey, names};
 
+use super::errors::ManifestErrorKind;
+use super::near::shown;
 use super::options::Setting;
 
 /// The annotation that puts an object's change into a group.
@@ -70,8 +72,16 @@ pub(crate) enum InvalidGroup {
     #[error("{0} is empty here")]
     Empty(&'static str),
     /// The name is not a qualified name of Kubernetes.
-    #[error("the name is not like apps.example.com/migrations")]
+    #[error("it is not a qualified name")]
     Name,
+}
+
+impl InvalidGroup {
+    /// Returns the error about a group that an annotation names.
+    pub(super) fn of(&self, annotation: &'static str, group: &ChangeGroup) -> ManifestErrorKind {
+        let group = shown(&group.0).into_owned();
+        ManifestErrorKind::InvalidGroup { annotation, group, reason: self.to_string() }
+    }
 }
 
 impl ChangeGroup {
@@ -81,7 +91,8 @@ impl ChangeGroup {
         let mut rest = &*self.0;
         while let Some((before, inside)) = rest.split_once('{') {
             // An empty pair of braces is text, as in kapp, and the name is invalid by that.
-            let Some((placeholder, after)) = inside.split_once('}').filter(|(inside, _)| !inside.is_empty()) else {
+            let Some((placeholder, after)) = inside.split_once('}').filter(|(inside, _)| !inside.is_empty())
+            else {
                 return Err(InvalidGroup::Name);
             };
             name.push_str(before);

@@ -170,6 +170,16 @@ pub enum ManifestErrorKind {
         /// The option.
         option: &'static str,
     },
+    /// The name of a group of changes is not one, or not one on this object.
+    #[error("{annotation}: '{group}' is not the name of a group, since {reason}")]
+    InvalidGroup {
+        /// The annotation.
+        annotation: &'static str,
+        /// The name, with its placeholders.
+        group: String,
+        /// The reason, as a clause.
+        reason: String,
+    },
     /// The annotation that fills fields from live objects is not a list of substitutions.
     #[error("{annotation}: {reason}")]
     InvalidSubstitutions {
@@ -220,6 +230,11 @@ impl ManifestErrorKind {
             Kind::InvalidValue { nearest: Some(nearest), .. } => did_you_mean(nearest),
             Kind::InvalidValue { expected, .. } => format!("write {expected}"),
             Kind::Contradiction { option, .. } => format!("state {option} once"),
+            Kind::InvalidGroup { .. } => {
+                "write a name such as apps.example.com/migrations; {crd-group} and {crd-kind} are for CRDs, and \
+                 {namespace} for kinds that have one"
+                    .into()
+            }
             Kind::InvalidSubstitutions { .. } => {
                 "write a YAML list of maps with sourceRef, sourcePath, targetPath and perhaps token".into()
             }

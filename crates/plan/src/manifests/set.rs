@@ -145,9 +145,7 @@ fn resolve(
     let defines = defined_kind(&draft.key, &draft.value);
     for (group, annotation, line) in groups.chain(of_rules) {
         if let Err(reason) = group.on(&draft.key, defines.as_ref()) {
-            let (value, expected) = (group.to_string(), format!("the name of a group: {reason}"));
-            let value = shown(&value).into_owned();
-            errors.push((line, ManifestErrorKind::InvalidValue { annotation, value, expected, nearest: None }));
+            errors.push((line, reason.of(annotation, group)));
         }
     }
     for (line, kind) in errors {

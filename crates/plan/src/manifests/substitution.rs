@@ -40,14 +40,14 @@ impl Eq for FieldSubstitution {}
 pub enum SubstitutionError {
     /// The object with the value does not exist.
     #[error("the source object {0} does not exist")]
-    NoSource(ObjectKey),
+    NoSource(Box<ObjectKey>),
     /// A path matches no field, or several.
     #[error("the path {path} matches {found} fields of {object}, not one")]
     NotOneField {
         /// The path.
         path: String,
         /// The object: the source, or the target.
-        object: ObjectKey,
+        object: Box<ObjectKey>,
         /// The number of fields.
         found: usize,
     },
@@ -57,7 +57,7 @@ pub enum SubstitutionError {
         /// The path.
         path: String,
         /// The object.
-        object: ObjectKey,
+        object: Box<ObjectKey>,
     },
     /// The target field has no text in which a token could be replaced.
     #[error("the field {path} is {found}, in which no token can be replaced")]
@@ -107,7 +107,8 @@ pub fn substitute(
     for substitution in substitutions {
         let FieldSubstitution { source, source_path, target_path, token } = substitution;
         let path = || shown(target_path.text()).into_owned();
-        let live = sources.get(source).ok_or_else(|| SubstitutionError::NoSource(source.clone()))?;
+        let live =
+            sources.get(source).ok_or_else(|| SubstitutionError::NoSource(Box::new(source.clone())))?;
         let value = only_match(source_path, live, source)?;
         let old = only_match(target_path, &mutated, target)?;
         let pointer = pointer_of(&mutated, old).unwrap_or_default();
@@ -129,8 +130,12 @@ pub fn substitute(
 }
 
 /// Returns the only value that a path matches in an object.
-fn only_match<'v>(path: &JsonPath, tree: &'v Value, object: &ObjectKey) -> Result<&'v Value, SubstitutionError> {
-    let (text, object) = (shown(path.text()).into_owned(), object.clone());
+fn only_match<'v>(
+    path: &JsonPath,
+    tree: &'v Value,
+    object: &ObjectKey,
+) -> Result<&'v Value, SubstitutionError> {
+    let (text, object) = (shown(path.text()).into_owned(), Box::new(object.clone()));
     match path.find(tree) {
         Ok(found) => match found[..] {
             [only] => Ok(only),
@@ -209,10 +214,8 @@ impl FieldSubstitution {
 
 /// Reads the value of the annotation, which is YAML: a list of `{sourceRef, sourcePath, targetPath, token}`.
 pub(super) fn read(annotation: &'static str, text: &str) -> Result<Vec<FieldSubstitution>, Kind> {
-    let list: Value = yaml::read_strict_without_aliases(text).map_err(|error| Kind::InvalidSubstitutions {
-        annotation,
-        reason: error.to_string(),
-    })?;
+    let list: Value = yaml::read_strict_without_aliases(text)
+        .map_err(|error| Kind::InvalidSubstitutions { annotation, reason: error.to_string() })?;
     let reader = ItemReader { annotation };
     let Value::Array(items) = list else {
         return Err(reader.wrong_type("", &list, "a list"));

@@ -68,7 +68,8 @@ impl Set<'_> {
             Some(pruned) => Some(Task::Prune(pruned)),
             None => self.tasks(at).first().map(|(_, task)| *task),
         };
-        let is_in_order = |later: usize, first: usize| places[first].is_some() && places[first] < places[later];
+        let is_in_order =
+            |later: usize, first: usize| places[first].is_some() && places[first] < places[later];
 
         // What rules of manifests and of live objects state, as pairs.
         let mut pairs: BTreeSet<(usize, usize)> = BTreeSet::new();
@@ -86,12 +87,14 @@ impl Set<'_> {
         }
         pairs.retain(|(later, first)| is_in_order(*later, *first));
         let is_across = |(later, first): &&(usize, usize)| (*later < declared) != (*first < declared);
-        let pair = |(later, first): &(usize, usize)| Some(TaskPair { later: task(*later)?, first: task(*first)? });
+        let pair =
+            |(later, first): &(usize, usize)| Some(TaskPair { later: task(*later)?, first: task(*first)? });
         let across = pairs.iter().filter(is_across).filter_map(pair).collect();
         let both = pairs.iter().filter(|(later, first)| *later.min(first) >= declared);
         let both = both.map(|(later, first)| (first - declared, later - declared));
         let needs = pruned_needs(self.input.pruned);
-        let needs = needs.iter().enumerate().flat_map(|(at, needs)| needs.iter().map(move |need| (at, *need)));
+        let needs =
+            needs.iter().enumerate().flat_map(|(at, needs)| needs.iter().map(move |need| (at, *need)));
         let needs = needs.filter(|(at, need)| is_in_order(need + declared, at + declared));
         let pruned_after = reversed(both.chain(needs), self.input.pruned.len());
 
@@ -108,7 +111,8 @@ impl Set<'_> {
     fn graph(&mut self, changes: &Changes<'_>) -> Graph {
         for (at, implied) in self.implied.iter_mut().enumerate() {
             let skips = changes.get(at).is_some_and(|it| it.stated.skips_default_rules.is_some());
-            let is_left_alone = |at: usize| changes.get(at).is_some_and(|it| it.stated.is_left_alone.is_some());
+            let is_left_alone =
+                |at: usize| changes.get(at).is_some_and(|it| it.stated.is_left_alone.is_some());
             if skips || is_left_alone(at) {
                 implied.clear();
             }

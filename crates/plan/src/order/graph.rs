@@ -102,7 +102,8 @@ fn grant(
     let (mut firsts, mut laters) = (vec![Vec::new(); changes], vec![Vec::new(); changes]);
     let mut known = HashSet::new();
     for at in 0..changes {
-        let within = after[at].iter().filter(|first| **first < changes && component[**first] == component[at]);
+        let within =
+            after[at].iter().filter(|first| **first < changes && component[**first] == component[at]);
         for &first in within {
             if known.insert((at, first)) {
                 firsts[at].push(first);
@@ -207,7 +208,11 @@ mod tests {
             };
             let wishes: Vec<Wish> = (0..random.usize(..6)).map(|_| wish(&mut random)).collect();
             let graph = with_wishes(stated.clone(), &wishes, &groups);
-            assert_eq!(graph.sorted().len(), graph.after.len(), "no circle: {stated:?} {wishes:?} {groups:?}");
+            assert_eq!(
+                graph.sorted().len(),
+                graph.after.len(),
+                "no circle: {stated:?} {wishes:?} {groups:?}"
+            );
             // kapp's own way: each pair of each wish in turn, unless it closes a circle.
             let mut plain = Graph { after: stated.clone(), changes: count };
             for Wish { subject, is_before, group } in &wishes {
@@ -220,7 +225,8 @@ mod tests {
             }
             for later in 0..count {
                 for first in 0..count {
-                    let (ours, kapps) = (comes_after(&graph, later, first), comes_after(&plain, later, first));
+                    let (ours, kapps) =
+                        (comes_after(&graph, later, first), comes_after(&plain, later, first));
                     assert_eq!(ours, kapps, "{later} after {first}: {stated:?} {wishes:?} {groups:?}");
                 }
             }

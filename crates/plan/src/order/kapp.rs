@@ -150,7 +150,8 @@ impl<'a> Changes<'a> {
     /// Returns the rules that a change states and that apply to it, each with its number and the changes of its group.
     pub(super) fn stated_rules(&self, at: usize) -> impl Iterator<Item = (usize, bool, usize)> {
         let change = self.all.get(at);
-        let rules = change.into_iter().flat_map(|it| it.stated.rules.iter().enumerate().map(move |rule| (it, rule)));
+        let rules =
+            change.into_iter().flat_map(|it| it.stated.rules.iter().enumerate().map(move |rule| (it, rule)));
         rules.filter_map(move |(change, (number, rule))| {
             let rule = &rule.value;
             let name = rule.group.on(change.key, self.defines[at].as_ref()).ok()?;
@@ -210,7 +211,7 @@ impl<'a> Changes<'a> {
             add("namespaces");
             add(&format!("{NAMESPACE}{}", change.key.name));
         }
-        let own: [(&str, fn(&Change<'_>) -> bool); 9] = [
+        let own: [(&str, Matches); 9] = [
             ("storage-class", is_storage_class),
             ("storage", is_storage),
             ("rbac-roles", is_role),
@@ -226,6 +227,9 @@ impl<'a> Changes<'a> {
     }
 }
 
+/// A test for the changes that a rule or a group is about.
+type Matches = fn(&Change<'_>) -> bool;
+
 const OWN: &str = "change-groups.kapp.k14s.io/";
 
 /// The start of the group of a Namespace, before its name.
@@ -233,7 +237,7 @@ const NAMESPACE: &str = "namespaces-";
 
 /// A rule of kapp's own that gives way. The action of the changes in its groups is that of the rule.
 struct OwnRule {
-    applies: fn(&Change<'_>) -> bool,
+    applies: Matches,
     action: ChangeAction,
     is_before: bool,
     groups: &'static [&'static str],

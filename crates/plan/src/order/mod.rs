@@ -297,7 +297,8 @@ impl<'a> Set<'a> {
         for (at, object) in input.objects.iter().enumerate() {
             set.note_unread(at, object);
             let depends_on = object.options.depends_on.iter();
-            let depends_on = depends_on.flat_map(|it| it.value.iter().map(move |key| (key, it.stated_by, it.line)));
+            let depends_on =
+                depends_on.flat_map(|it| it.value.iter().map(move |key| (key, it.stated_by, it.line)));
             let sources = object.options.substitutions.iter();
             let sources =
                 sources.flat_map(|it| it.value.iter().map(move |one| (&one.source, it.stated_by, it.line)));
@@ -588,9 +589,11 @@ impl<'a> Set<'a> {
         }
         let declared = 0..self.input.objects.len();
         let after = |at: usize| {
-            let stated = self.stated[at].iter().map(|(first, _)| *first).filter(|first| declared.contains(first));
+            let stated =
+                self.stated[at].iter().map(|(first, _)| *first).filter(|first| declared.contains(first));
             // What is implied and closes a circle with what is stated does not hold.
-            let implied = self.implied[at].iter().copied().filter(|first| self.levels[*first] < self.levels[at]);
+            let implied =
+                self.implied[at].iter().copied().filter(|first| self.levels[*first] < self.levels[at]);
             let all: BTreeSet<usize> = stated.chain(implied).collect();
             all.into_iter().collect()
         };
@@ -651,7 +654,8 @@ fn pruned_levels(pruned: &[PrunedObject]) -> (Vec<usize>, Vec<Vec<usize>>) {
     let stated = levels::without_circles(pruned.iter().map(stated).collect());
     let levels = levels::of(&stated, &implied);
     let edges = stated.iter().zip(&implied).enumerate();
-    let edges = edges.flat_map(|(at, (stated, implied))| stated.iter().chain(implied).map(move |on| (at, *on)));
+    let edges =
+        edges.flat_map(|(at, (stated, implied))| stated.iter().chain(implied).map(move |on| (at, *on)));
     let after = reversed(edges.filter(|(at, on)| levels[*on] < levels[*at]), pruned.len());
     (levels, after)
 }

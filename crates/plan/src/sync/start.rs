@@ -67,7 +67,8 @@ impl SyncRun {
             task.after = after.filter_map(|first| of_object.get(&(is_prune, *first)).copied()).collect();
         }
         for TaskPair { later, first } in &new.order.across {
-            if let (Some(later), Some(first)) = (of_object.get(&index_of(*later)), of_object.get(&index_of(*first)))
+            if let (Some(later), Some(first)) =
+                (of_object.get(&index_of(*later)), of_object.get(&index_of(*first)))
                 && let Some(task) = run.tasks.get_mut(*later)
             {
                 task.after.push(*first);
