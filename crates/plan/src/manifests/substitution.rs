@@ -17,6 +17,10 @@ use super::{KindScope, MAX_NESTING, MAX_OBJECT_BYTES};
 /// The maximum number of substitutions on one object; more are an error.
 const MAX_SUBSTITUTIONS: usize = 100;
 
+/// The fields by which the API server tells an object from others.
+const IDENTITY: [&str; 5] =
+    ["/apiVersion", "/kind", "/metadata/name", "/metadata/generateName", "/metadata/namespace"];
+
 /// A field of a manifest that takes its value, or a part of it, from a field of a live object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FieldSubstitution {
@@ -75,6 +79,12 @@ pub enum SubstitutionError {
         /// The token.
         token: String,
     },
+    /// The manifest would declare another object.
+    #[error("with the value for {path} the manifest declares another object")]
+    OtherObject {
+        /// The path of the target field.
+        path: String,
+    },
     /// The mutated manifest exceeds [`MAX_OBJECT_BYTES`].
     #[error("with the value for {path} the object is larger than {} MiB", MAX_OBJECT_BYTES >> 20)]
     TooLarge {
@@ -121,6 +131,10 @@ pub fn substitute(
         }
         if let Some(field) = mutated.pointer_mut(&pointer) {
             *field = new;
+        }
+        // What is ordered, compared and recorded is the object of the manifest, and no value may choose another one.
+        if IDENTITY.iter().any(|field| mutated.pointer(field) != manifest.pointer(field)) {
+            return Err(SubstitutionError::OtherObject { path: path() });
         }
         if is_too_large(&mutated) {
             return Err(SubstitutionError::TooLarge { path: path() });

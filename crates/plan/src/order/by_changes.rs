@@ -76,15 +76,16 @@ impl Set<'_> {
         for (later, edges) in self.stated.iter().enumerate() {
             pairs.extend(edges.iter().map(|(first, _)| (later, *first)));
         }
-        for at in declared..changes.len() {
-            for (_, is_before, group) in changes.stated_rules(at) {
-                let members = changes.groups[group].iter();
-                pairs.extend(members.map(|member| if is_before { (*member, at) } else { (at, *member) }));
-                if pairs.len() > MAX_PAIRS {
-                    break;
-                }
-            }
-        }
+        // Nobody can mend what live objects state, so that too many pairs are no error: the last ones do not count.
+        let of_live = (declared..changes.len()).flat_map(|at| {
+            let rules = changes.stated_rules(at);
+            let groups = &changes.groups;
+            rules.flat_map(move |(_, is_before, group)| {
+                let members = groups[group].iter();
+                members.map(move |member| if is_before { (*member, at) } else { (at, *member) })
+            })
+        });
+        pairs.extend(of_live.take(MAX_PAIRS));
         pairs.retain(|(later, first)| is_in_order(*later, *first));
         let is_across = |(later, first): &&(usize, usize)| (*later < declared) != (*first < declared);
         let pair =

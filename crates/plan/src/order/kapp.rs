@@ -57,7 +57,7 @@ const POD_RELATED: [(&str, &str, &[&str]); 12] = [
 ];
 
 /// The number of pairs of objects that stated rules may order; more are an error.
-pub(super) const MAX_PAIRS: usize = 250_000;
+pub(super) const MAX_PAIRS: usize = 100_000;
 
 /// A change of an object.
 #[derive(Clone, Copy)]

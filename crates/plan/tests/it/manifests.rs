@@ -536,14 +536,6 @@ fn misspelt_options_are_errors_that_name_the_nearest() {
         "kustomize.toolkit.fluxcd.io/ssa: Overide",
         "client.lifecycle.config.k8s.io/deletion: detached",
         "config.kubernetes.io/depends-on: apps/Deployment/db/x,apps/Deployment/D_B",
-        "kapp.k14s.io/change-rule.x: upsrt after upserting a/b",
-        "kapp.k14s.io/change-rule: upsert after a/b",
-        "kapp.k14s.io/change-group: a/{names}",
-        "kapp.k14s.io/change-group: a/{crd-kind}",
-        "kapp.k14s.io/change-group: a/b/c",
-        "kapp.k14s.io/change-grup.x: a/b",
-        "kapp.k14s.io/update-strategy: skipp",
-        "kapp.k14s.io/noop: 'false'",
         "argocd.argoproj.io/sync-options: Force=false\nkustomize.toolkit.fluxcd.io/force: enabled",
     ];
     let texts = lines.map(annotated);
@@ -602,22 +594,6 @@ web.yaml:6: ConfigMap a: config.kubernetes.io/depends-on: 'apps/Deployment/db/x'
   write group/Kind/name or group/namespaces/namespace/Kind/name
 web.yaml:6: ConfigMap a: config.kubernetes.io/depends-on: 'apps/Deployment/D_B' is not group/Kind/name or group/namespaces/namespace/Kind/name
   write group/Kind/name or group/namespaces/namespace/Kind/name
-web.yaml:6: ConfigMap a: kapp.k14s.io/change-rule: 'upsrt' is not upsert or delete
-  did you mean upsert?
-web.yaml:6: ConfigMap a: kapp.k14s.io/change-rule: 'upsert after a/b' is not a rule such as 'upsert after upserting apps.example.com/migrations'
-  write a rule such as 'upsert after upserting apps.example.com/migrations'
-web.yaml:6: ConfigMap a: kapp.k14s.io/change-group: '{names}' is not one of {api-group}, {kind}, {name}, {namespace}, {crd-group}, {crd-kind}
-  did you mean {name}?
-web.yaml:6: ConfigMap default/a: kapp.k14s.io/change-group: 'a/{crd-kind}' is not the name of a group, since {crd-kind} is empty here
-  write a name such as apps.example.com/migrations; {crd-group} and {crd-kind} are for CRDs, and {namespace} for kinds that have one
-web.yaml:6: ConfigMap a: kapp.k14s.io/change-group: 'a/b/c' is not the name of a group, since it is not a qualified name
-  write a name such as apps.example.com/migrations; {crd-group} and {crd-kind} are for CRDs, and {namespace} for kinds that have one
-web.yaml:6: ConfigMap a: the annotation kapp.k14s.io/change-grup.x is unknown
-  did you mean kapp.k14s.io/change-group?
-web.yaml:6: ConfigMap a: kapp.k14s.io/update-strategy: 'skipp' is not fallback-on-replace or always-replace or skip
-  did you mean skip?
-web.yaml:6: ConfigMap a: kapp.k14s.io/noop: 'false' is not true
-  write true
 web.yaml:7: ConfigMap a: kustomize.toolkit.fluxcd.io/force: Force is set to two values
   state Force once
 

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 use taffrail_object::ObjectKey;
-use taffrail_plan::manifests::{ApplyMode, Removal};
+use taffrail_plan::manifests::{ApplyMode, HookPhase, Removal};
 use taffrail_plan::order::{Dialect, PrunedObject, Task, TaskPair};
 
-use super::{manifest, ordered, set, shown};
+use super::{manifest, ordered, refused, set, shown};
 
 pub(super) const GROUP: &str = "kapp.k14s.io/change-group";
 pub(super) const RULE: &str = "kapp.k14s.io/change-rule";
@@ -423,4 +423,89 @@ fn rules_hold_in_another_dialect_where_it_is_named_only() {
     assert_eq!(shown(&set, &[old], &order.steps), ["Sync 0: b c", "Sync 0: a", "Sync 0: -old"]);
     assert_eq!(order.after, [vec![1], vec![], vec![]]);
     assert_eq!(order.unread, []);
+}
+
+#[test]
+fn misspelt_annotations_are_errors_that_name_the_nearest() {
+    let group = "write a name such as apps.example.com/migrations; {crd-group} and {crd-kind} are for CRDs, and \
+                 {namespace} for kinds that have one";
+    let cases = [
+        (
+            "change-rule.x",
+            "upsrt after upserting a/b",
+            "change-rule: 'upsrt' is not upsert or delete; did you mean upsert?",
+        ),
+        (
+            "change-rule",
+            "upsert aftre upserting a/b",
+            "change-rule: 'aftre' is not before or after; did you mean after?",
+        ),
+        (
+            "change-rule",
+            "upsert after a/b",
+            "change-rule: 'upsert after a/b' is not a rule such as 'upsert after upserting apps.example.com/migrations'; \
+             write a rule such as 'upsert after upserting apps.example.com/migrations'",
+        ),
+        (
+            "change-group",
+            "a/{names}",
+            "change-group: '{names}' is not one of {api-group}, {kind}, {name}, {namespace}, {crd-group}, {crd-kind}; \
+             did you mean {name}?",
+        ),
+        (
+            "change-group",
+            "a/{crd-kind}",
+            &format!(
+                "change-group: 'a/{{crd-kind}}' is not the name of a group, since {{crd-kind}} is empty here; {group}"
+            ),
+        ),
+        (
+            "change-rule",
+            "delete before deleting a/b/c",
+            &format!(
+                "change-rule: 'a/b/c' is not the name of a group, since it is not a qualified name; {group}"
+            ),
+        ),
+        (
+            "update-strategy",
+            "skipp",
+            "update-strategy: 'skipp' is not fallback-on-replace or always-replace or skip; did you mean skip?",
+        ),
+        ("delete-strategy", "orphen", "delete-strategy: 'orphen' is not orphan; did you mean orphan?"),
+        ("noop", "false", "noop: 'false' is not true; write true"),
+    ];
+    for (key, value, expected) in cases {
+        let told = refused(&config_map("a", &[(&format!("kapp.k14s.io/{key}"), value)]));
+        let (_, told) = told.split_once("kapp.k14s.io/").unwrap();
+        assert_eq!(told, expected);
+    }
+    let told = refused(&config_map("a", &[("kapp.k14s.io/change-grup.x", "a/b")]));
+    let expected = "deploy/all.yaml:6: ConfigMap a: the annotation kapp.k14s.io/change-grup.x is unknown; \
+                    did you mean kapp.k14s.io/change-group?";
+    assert_eq!(told, expected);
+    // kapp's other annotations state nothing about a sync.
+    for key in ["versioned", "versioned-explicit-ref.a", "num-versions", "something-else"] {
+        set(&config_map("a", &[(&format!("kapp.k14s.io/{key}"), "")]));
+    }
+}
+
+#[test]
+fn hooks_and_waves_hold_where_argo_cd_is_named() {
+    const HOOK: &str = "argocd.argoproj.io/hook";
+    let manifests = [
+        job("early", &[(HOOK, "PreSync")]),
+        job("late", &[(HOOK, "PreSync"), (RULE, "upsert after upserting web")]),
+        job("failed", &[(HOOK, "SyncFail"), (GROUP, "never")]),
+        deployment("web", &[(GROUP, "web"), ("argocd.argoproj.io/sync-wave", "2")]),
+        job("free", &[(RULE, "upsert after upserting never")]),
+    ];
+    let set = set(&manifests.concat());
+    let order = ordered(&set, &[], Dialect::Kapp, &[Dialect::Argo]).unwrap();
+    assert_eq!(
+        shown(&set, &[], &order.steps),
+        ["PreSync 0: !early", "Sync 0: free", "Sync 2: web", "Sync 2: !late"]
+    );
+    assert!(matches!(&order.after_failure[..], [step] if step.phase == HookPhase::SyncFail));
+    let order = ordered(&set, &[], Dialect::Kapp, &[]).unwrap();
+    assert_eq!(shown(&set, &[], &order.steps), ["Sync 0: early failed web", "Sync 0: free late"]);
 }

@@ -26,6 +26,14 @@ pub(crate) fn set(text: &str) -> DeclaredSet {
     .unwrap()
 }
 
+/// Returns the errors about a set, each with its hint, in one line.
+fn refused(text: &str) -> String {
+    let file = ManifestFile { path: "deploy/all.yaml", content: text.as_bytes() };
+    let scope = |kind: &GroupKind| (kind.kind != "Unknown").then_some(KindScope::Namespaced);
+    let errors = read(&[file], "shop", &scope).unwrap_err().errors;
+    errors.iter().map(|error| format!("{error}; {}", error.hint())).collect::<Vec<_>>().join("\n")
+}
+
 /// Returns a manifest: `Kind name`, then annotations as `key: value` and others lines as they are.
 pub(crate) fn manifest(api_version: &str, kind: &str, name: &str, annotations: &[(&str, &str)]) -> String {
     let mut text = format!("apiVersion: {api_version}\nkind: {kind}\nmetadata:\n  name: {name}\n");

@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use taffrail_object::{GroupKind, ObjectKey};
-use taffrail_plan::manifests::{
-    FieldSubstitution, KindScope, ManifestFile, Setting, SubstitutionError, read, substitute,
-};
+use taffrail_object::ObjectKey;
+use taffrail_plan::manifests::{FieldSubstitution, Setting, SubstitutionError, substitute};
 use taffrail_plan::order::{Dialect, OrderError};
 
 use super::{manifest, ordered, set, shown};
@@ -126,18 +124,26 @@ fn a_mutated_manifest_keeps_to_the_bounds_of_manifests() {
     assert!(matches!(mutated(&nested, &text, nested.clone()), Err(SubstitutionError::TooDeep { .. })));
 }
 
-/// Returns the errors about a set of a single object with the annotation.
+#[test]
+fn a_value_never_makes_another_object_of_a_manifest() {
+    let live = json!({"data": {"name": "victim", "all": {"kind": "Secret"}}});
+    let old = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "target", "labels": {"name": ""}}});
+    for path in ["$", "$.kind", "$.apiVersion", "$.metadata.name", "$.metadata"] {
+        let error = mutated(&old, &one(SOURCE, "$.data.name", path, ""), live.clone()).unwrap_err();
+        assert_eq!(error, SubstitutionError::OtherObject { path: path.to_owned() });
+    }
+    let new = mutated(&old, &one(SOURCE, "$.data.name", "$.metadata.labels.name", ""), live).unwrap();
+    assert_eq!(new["metadata"]["labels"]["name"], "victim");
+}
+
+/// Returns the errors about an object with the annotation.
 fn refused(text: &str) -> String {
-    let text = target("target", text);
-    let file = ManifestFile { path: "a.yaml", content: text.as_bytes() };
-    let scope = |kind: &GroupKind| (kind.kind != "Unknown").then_some(KindScope::Namespaced);
-    let errors = read(&[file], "shop", &scope).unwrap_err().errors;
-    errors.iter().map(|error| format!("{error}; {}", error.hint())).collect::<Vec<_>>().join("\n")
+    super::refused(&target("target", text))
 }
 
 #[test]
 fn the_annotation_is_read_strictly() {
-    let start = format!("a.yaml:6: ConfigMap target: {MUTATION}");
+    let start = format!("deploy/all.yaml:6: ConfigMap target: {MUTATION}");
     let cases = [
         ("a: b", ": is a map, not a list"),
         ("- a", " is a string, not a map; write a map"),
