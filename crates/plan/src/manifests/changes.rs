@@ -6,7 +6,6 @@ use taffrail_object::{GroupKind, ObjectKey, names};
 
 use super::errors::ManifestErrorKind;
 use super::near::shown;
-use super::options::Setting;
 
 /// The annotation that puts an object's change into a group.
 pub(crate) const CHANGE_GROUP: &str = "kapp.k14s.io/change-group";
@@ -17,21 +16,6 @@ pub(crate) const CHANGE_RULE: &str = "kapp.k14s.io/change-rule";
 /// The placeholders in names of groups.
 pub(super) const PLACEHOLDERS: [&str; 6] =
     ["{api-group}", "{kind}", "{name}", "{namespace}", "{crd-group}", "{crd-kind}"];
-
-/// kapp's statements on an object about the order of changes.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct StatedChanges {
-    /// The groups to which the change of the object belongs.
-    pub groups: Vec<Setting<ChangeGroup>>,
-    /// The rules about the change of the object.
-    pub rules: Vec<Setting<ChangeRule>>,
-    /// Leave most of kapp's own rules out for this object.
-    pub skips_default_rules: Option<Setting<bool>>,
-    /// Wait for the object where others come after it, and leave writing it to somebody else.
-    pub is_foreign: Option<Setting<bool>>,
-    /// Leave the object alone: no rule is about it.
-    pub is_left_alone: Option<Setting<bool>>,
-}
 
 /// The name of a group of changes, such as `apps.example.com/migrations-{namespace}`; its placeholders stand for parts of the
 /// object that states it.

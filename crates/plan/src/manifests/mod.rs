@@ -32,9 +32,9 @@ use serde_json::Value;
 use taffrail_object::{GroupKind, ObjectKey};
 
 pub(crate) use changes::CHANGE_RULE;
-pub use changes::{ChangeAction, ChangeGroup, ChangeRule, StatedChanges};
+pub use changes::{ChangeAction, ChangeGroup, ChangeRule};
 pub use errors::{ManifestError, ManifestErrorKind, ManifestErrors, ManifestWarning, ManifestWarningKind};
-pub use options::{ApplyMode, HookDeletePolicy, HookPhase, Removal, Setting, SyncOptions};
+pub use options::{ApplyMode, HookDeletePolicy, HookPhase, Removal, Setting, StatedChanges, SyncOptions};
 pub use set::built_in_scope;
 pub(crate) use set::{defined_kind, is_definition};
 pub use substitution::{FieldSubstitution, SubstitutionError, substitute};

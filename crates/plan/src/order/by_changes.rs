@@ -1,4 +1,10 @@
 //! kapp's order: levels of the graph of changes.
+//!
+//! Taffrail differs from kapp in this:
+//!
+//! * A rule that a manifest states may contradict that a Namespace or a definition comes before what needs it; kapp refuses it.
+//! * A rule that only a live object states gives way, since nobody can mend it in the manifests; kapp refuses a circle of it.
+//! * An object that is as declared takes part, so that the order does not depend on what changed; kapp leaves it out.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -163,7 +163,8 @@ pub struct SyncOrder {
     /// definition of its kind. What kapp's own rules order besides is no dependency.
     pub after: Vec<Vec<usize>>,
     /// For each pruned object the indices of the pruned ones that must be gone before it is deleted: those that depend on it,
-    /// the objects in a Namespace, and those of a defined kind.
+    /// the objects in a Namespace, and those of a defined kind. Empty with the dialects of Argo CD and Flux, in which none
+    /// waits for another.
     pub pruned_after: Vec<Vec<usize>>,
     /// The pairs of an applied and a pruned object of which one comes after the other by a rule of kapp.
     pub across: Vec<TaskPair>,
