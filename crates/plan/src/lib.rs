@@ -2,7 +2,7 @@
 //!
 //! * [`manifests`] reads the objects that a set of texts declares, with the options of delivery tools on them.
 //! * [`diff`] says of each object which fields differ from the live one, and whose they are.
-//! * [`order`] sorts a sync into steps, by the rules that users of Argo CD, Flux or kpt know.
+//! * [`order`] sorts a sync into steps, by the rules that users of Argo CD, Flux, kpt or kapp know.
 //! * [`prune`] decides which objects are deleted, since they are not declared any more.
 //! * [`sync`] carries a run through these steps: it says what to do next, and what the run waits for.
 //! * [`unchanged`] remembers which objects need not be compared again.

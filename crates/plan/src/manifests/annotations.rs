@@ -3,9 +3,13 @@
 use serde_json::{Map, Value};
 use taffrail_object::ObjectKey;
 
+use super::changes::{
+    CHANGE_GROUP, CHANGE_RULE, ChangeAction, ChangeGroup, ChangeRule, InvalidGroup, PLACEHOLDERS,
+};
 use super::errors::{ManifestErrorKind as Kind, ManifestWarningKind, sort};
 use super::near::{nearest, shown};
 use super::options::{ApplyMode, HookDeletePolicy, HookPhase, Removal, Setting, SyncOptions};
+use super::substitution;
 
 /// The errors and warnings about the annotations of an object, with their lines.
 #[derive(Default)]
@@ -36,13 +40,23 @@ enum Annotation {
     OnRemove,
     DependsOn,
     ApplyTimeMutation,
+    ChangeGroup,
+    ChangeRule,
+    ChangeDefaults,
+    CreateStrategy,
+    UpdateStrategy,
+    DeleteStrategy,
+    DisableWait,
+    Exists,
+    Noop,
 }
 
 const ARGO_CD: &str = "argocd.argoproj.io/";
 const FLUX: &str = "kustomize.toolkit.fluxcd.io/";
+const KAPP: &str = "kapp.k14s.io/";
 
 /// The annotations that state options; those of Flux may be labels as well.
-const KNOWN: [(&str, Annotation); 19] = [
+const KNOWN: [(&str, Annotation); 28] = [
     ("argocd.argoproj.io/sync-options", Annotation::SyncOptions),
     ("argocd.argoproj.io/sync-wave", Annotation::SyncWave),
     ("argocd.argoproj.io/hook", Annotation::Hook),
@@ -62,10 +76,22 @@ const KNOWN: [(&str, Annotation); 19] = [
     ("cli-utils.sigs.k8s.io/on-remove", Annotation::OnRemove),
     ("config.kubernetes.io/depends-on", Annotation::DependsOn),
     ("config.kubernetes.io/apply-time-mutation", Annotation::ApplyTimeMutation),
+    (CHANGE_GROUP, Annotation::ChangeGroup),
+    (CHANGE_RULE, Annotation::ChangeRule),
+    ("kapp.k14s.io/disable-default-change-group-and-rules", Annotation::ChangeDefaults),
+    ("kapp.k14s.io/create-strategy", Annotation::CreateStrategy),
+    ("kapp.k14s.io/update-strategy", Annotation::UpdateStrategy),
+    ("kapp.k14s.io/delete-strategy", Annotation::DeleteStrategy),
+    ("kapp.k14s.io/disable-wait", Annotation::DisableWait),
+    ("kapp.k14s.io/exists", Annotation::Exists),
+    ("kapp.k14s.io/noop", Annotation::Noop),
 ];
 
+/// The annotations that may stand several times, each with a suffix of its own: `kapp.k14s.io/change-rule.first`.
+const REPEATED: [&str; 3] = [CHANGE_GROUP, CHANGE_RULE, "kapp.k14s.io/versioned-explicit-ref"];
+
 /// Annotations and labels of the same tools that state nothing about a sync.
-const OTHERS: [&str; 22] = [
+const OTHERS: [&str; 43] = [
     "argocd.argoproj.io/ignore-restart-policy",
     "argocd.argoproj.io/tracking-id",
     "argocd.argoproj.io/installation-id",
@@ -88,6 +114,27 @@ const OTHERS: [&str; 22] = [
     "kustomize.toolkit.fluxcd.io/checksum",
     "kustomize.toolkit.fluxcd.io/substitute",
     "cli-utils.sigs.k8s.io/inventory-id",
+    "kapp.k14s.io/identity",
+    "kapp.k14s.io/original",
+    "kapp.k14s.io/original-diff-md5",
+    "kapp.k14s.io/original-diff",
+    "kapp.k14s.io/original-diff-full",
+    "kapp.k14s.io/disable-original",
+    "kapp.k14s.io/versioned",
+    "kapp.k14s.io/versioned-keep-original",
+    "kapp.k14s.io/versioned-explicit-ref",
+    "kapp.k14s.io/num-versions",
+    "kapp.k14s.io/nonce",
+    "kapp.k14s.io/renew-duration",
+    "kapp.k14s.io/last-renewed-time",
+    "kapp.k14s.io/deploy-logs",
+    "kapp.k14s.io/deploy-logs-container-names",
+    "kapp.k14s.io/apps-v1-deployment-wait-minimum-replicas-available",
+    "kapp.k14s.io/disable-associated-resources-wait",
+    "kapp.k14s.io/disable-label-scoping",
+    "kapp.k14s.io/disable-default-label-scoping-rules",
+    "kapp.k14s.io/disable-default-ownership-label-rules",
+    "kapp.k14s.io/owned-for-deletion",
 ];
 
 const BOOLEANS: &[&str] = &["true", "false"];
@@ -175,7 +222,8 @@ pub(super) fn read(
                 continue;
             }
             let line = line_of(["metadata", field, key]);
-            let Some((key, annotation)) = KNOWN.iter().copied().find(|(known, _)| known == key) else {
+            let stem = without_suffix(key);
+            let Some((key, annotation)) = KNOWN.iter().copied().find(|(known, _)| *known == stem) else {
                 unknown(key, line, report);
                 continue;
             };
@@ -207,6 +255,12 @@ fn split(key: &str) -> Option<(&str, &str)> {
     key.split_at_checked(key.find('/')? + 1)
 }
 
+/// Returns the key of an annotation that may stand several times without what tells it from the others.
+fn without_suffix(key: &str) -> &str {
+    let is_it = |known: &&&str| key.strip_prefix(**known).is_some_and(|rest| rest.starts_with('.'));
+    REPEATED.iter().find(is_it).unwrap_or(&key)
+}
+
 /// Returns true if the prefix of a key is one of the known annotations.
 fn is_of_tools(key: &str) -> bool {
     let prefix = split(key).map(|(prefix, _)| prefix);
@@ -215,7 +269,9 @@ fn is_of_tools(key: &str) -> bool {
 
 /// Reports an annotation with the prefix of a tool that the tool does not know.
 fn unknown(key: &str, line: u64, report: &mut Report) {
-    let Some((prefix, name)) = split(key).filter(|_| !OTHERS.contains(&key)) else { return };
+    let Some((prefix, name)) = split(key).filter(|_| !OTHERS.contains(&without_suffix(key))) else { return };
+    // A misspelt key may have a suffix, too, which no known key resembles.
+    let name = if prefix == KAPP { name.split('.').next().unwrap_or(name) } else { name };
     let all = KNOWN.iter().map(|(known, _)| *known).chain(OTHERS);
     let near = nearest(name, all.filter_map(|known| known.strip_prefix(prefix)));
     if let Some(near) = near {
@@ -316,7 +372,53 @@ impl Reader<'_> {
                 }
             }
             Annotation::DependsOn => self.depends_on(text),
-            Annotation::ApplyTimeMutation => self.fail(Kind::Unsupported { annotation: self.key }),
+            Annotation::ApplyTimeMutation => match substitution::read(self.key, text) {
+                Ok(list) => self.options.substitutions = Some(self.setting(list)),
+                Err(kind) => self.fail(kind),
+            },
+            Annotation::ChangeGroup => {
+                if let Some(group) = self.change_group(text) {
+                    let stated = self.setting(group);
+                    self.options.changes.groups.push(stated);
+                }
+            }
+            Annotation::ChangeRule => self.change_rule(text),
+            Annotation::ChangeDefaults => {
+                self.options.changes.skips_default_rules = self.flag(text);
+            }
+            Annotation::CreateStrategy => {
+                // A server-side apply takes an object that stands already in any case.
+                self.strategy(text, &["fallback-on-update", "fallback-on-update-or-noop"]);
+            }
+            Annotation::UpdateStrategy => {
+                match self.strategy(text, &["fallback-on-replace", "always-replace", "skip"]) {
+                    Some("fallback-on-replace") => self.boolean("Force", true),
+                    Some("always-replace") => {
+                        self.boolean("Replace", true);
+                        self.boolean("Force", true);
+                    }
+                    Some("skip") => self.apply_mode(ApplyMode::IfNotPresent),
+                    _ => {}
+                }
+            }
+            Annotation::DeleteStrategy => {
+                if self.strategy(text, &["orphan"]) == Some("orphan") {
+                    self.keep();
+                }
+            }
+            Annotation::DisableWait => {
+                if let Some(flag) = self.flag(text) {
+                    self.options.ignore_healthcheck = Some(flag);
+                }
+            }
+            Annotation::Exists | Annotation::Noop => {
+                let Some(flag) = self.flag(text) else { return };
+                self.apply_mode(ApplyMode::Ignore);
+                match annotation {
+                    Annotation::Exists => self.options.changes.is_foreign = Some(flag),
+                    _ => self.options.changes.is_left_alone = Some(flag),
+                }
+            }
         }
     }
 
@@ -512,5 +614,53 @@ impl Reader<'_> {
             }
         }
         self.options.depends_on = Some(self.setting(keys));
+    }
+
+    /// Reads a strategy of kapp; an empty one is the plain one, and states nothing.
+    fn strategy(&mut self, text: &str, known: &[&'static str]) -> Option<&'static str> {
+        if text.is_empty() { None } else { self.word(text, known, "") }
+    }
+
+    /// Reads an annotation that counts by being there. kapp ignores its value, so that a value that denies it is an error.
+    fn flag(&mut self, text: &str) -> Option<Setting<bool>> {
+        let is_set = text.is_empty() || self.word(text, &["true"], "").is_some();
+        is_set.then(|| self.setting(true))
+    }
+
+    /// Reads `upsert after upserting GROUP`, with one space between words, as kapp does.
+    fn change_rule(&mut self, text: &str) {
+        let words: Vec<&str> = text.split(' ').collect();
+        let [action, order, target, group] = words[..] else {
+            let expected = "a rule such as 'upsert after upserting apps.example.com/migrations'".to_owned();
+            return self.invalid(text, expected, None);
+        };
+        // Each word that is wrong is an error.
+        let action = self.word(action, &["upsert", "delete"], "");
+        let order = self.word(order, &["before", "after"], "");
+        let target = self.word(target, &["upserting", "deleting"], "");
+        let group = self.change_group(group);
+        let of = |word: &str| if word.starts_with('u') { ChangeAction::Upsert } else { ChangeAction::Delete };
+        if let (Some(action), Some(order), Some(target), Some(group)) = (action, order, target, group) {
+            let is_before = order == "before";
+            let rule = ChangeRule { action: of(action), is_before, target: of(target), group };
+            let stated = self.setting(rule);
+            self.options.changes.rules.push(stated);
+        }
+    }
+
+    /// Reads the name of a group; reports one that names none on any object.
+    fn change_group(&mut self, group: &str) -> Option<ChangeGroup> {
+        let group = ChangeGroup(group.to_owned());
+        // An object on which each placeholder stands for something.
+        let key = ObjectKey::new("example.com", "Kind", "namespace", "name");
+        match group.on(&key, Some(&key.group_kind())) {
+            Ok(_) => return Some(group),
+            Err(InvalidGroup::Placeholder(placeholder)) => {
+                let near = nearest(&placeholder, PLACEHOLDERS);
+                self.invalid(&placeholder, format!("one of {}", PLACEHOLDERS.join(", ")), near);
+            }
+            Err(reason) => self.fail(reason.of(self.key, &group)),
+        }
+        None
     }
 }

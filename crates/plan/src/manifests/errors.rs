@@ -170,11 +170,23 @@ pub enum ManifestErrorKind {
         /// The option.
         option: &'static str,
     },
-    /// Taffrail cannot apply an object with this annotation as its tool would.
-    #[error("Taffrail cannot carry out {annotation}")]
-    Unsupported {
+    /// The name of a group of changes is not one, or not one on this object.
+    #[error("{annotation}: '{group}' is not the name of a group, since {reason}")]
+    InvalidGroup {
         /// The annotation.
         annotation: &'static str,
+        /// The name, with its placeholders.
+        group: String,
+        /// The reason, as a clause.
+        reason: String,
+    },
+    /// The annotation that fills fields from live objects is not a list of substitutions.
+    #[error("{annotation}: {reason}")]
+    InvalidSubstitutions {
+        /// The annotation.
+        annotation: &'static str,
+        /// The reason.
+        reason: String,
     },
 }
 
@@ -218,7 +230,14 @@ impl ManifestErrorKind {
             Kind::InvalidValue { nearest: Some(nearest), .. } => did_you_mean(nearest),
             Kind::InvalidValue { expected, .. } => format!("write {expected}"),
             Kind::Contradiction { option, .. } => format!("state {option} once"),
-            Kind::Unsupported { .. } => "write the value into the manifest, and remove the annotation".into(),
+            Kind::InvalidGroup { .. } => {
+                "write a name such as apps.example.com/migrations; {crd-group} and {crd-kind} are for CRDs, and \
+                 {namespace} for kinds that have one"
+                    .into()
+            }
+            Kind::InvalidSubstitutions { .. } => {
+                "write a YAML list of maps with sourceRef, sourcePath, targetPath and perhaps token".into()
+            }
         }
     }
 }

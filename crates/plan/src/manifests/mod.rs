@@ -1,8 +1,8 @@
 //! Declared sets: the objects that texts in YAML and JSON declare, read as kubectl reads them.
 //!
 //! [`read`] takes the contents of files and returns a [`DeclaredSet`], or all errors of all files at once
-//! ([`ManifestErrors`]). Each object knows its file and line, and so does each option of Argo CD, Flux, Helm, kpt and
-//! Config Sync on it ([`SyncOptions`]): a misspelt option is an error that names the nearest.
+//! ([`ManifestErrors`]). Each object knows its file and line, and so does each option of Argo CD, Flux, Helm, kapp,
+//! kpt and Config Sync on it ([`SyncOptions`]): a misspelt option is an error that names the nearest.
 //!
 //! | module | holds |
 //! |---|---|
@@ -10,17 +10,20 @@
 //! | `objects` | lists opened, kinds and names checked |
 //! | `set` | scopes of kinds, the default namespace, objects declared twice |
 //! | `options`, `annotations` | options and how annotations state them |
+//! | `changes`, `substitution` | kapp's rules about the order of changes; fields that take their values from live objects |
 //! | `errors`, `near` | errors with places and hints; words similar to a misspelt one |
 
 mod annotations;
 #[cfg(test)]
 mod beside_go;
+mod changes;
 mod documents;
 mod errors;
 mod near;
 mod objects;
 mod options;
 mod set;
+mod substitution;
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,10 +31,13 @@ use std::sync::Arc;
 use serde_json::Value;
 use taffrail_object::{GroupKind, ObjectKey};
 
+pub(crate) use changes::CHANGE_RULE;
+pub use changes::{ChangeAction, ChangeGroup, ChangeRule};
 pub use errors::{ManifestError, ManifestErrorKind, ManifestErrors, ManifestWarning, ManifestWarningKind};
-pub use options::{ApplyMode, HookDeletePolicy, HookPhase, Removal, Setting, SyncOptions};
+pub use options::{ApplyMode, HookDeletePolicy, HookPhase, Removal, Setting, StatedChanges, SyncOptions};
 pub use set::built_in_scope;
-pub(crate) use set::is_definition;
+pub(crate) use set::{defined_kind, is_definition};
+pub use substitution::{FieldSubstitution, SubstitutionError, substitute};
 
 /// The maximum size of a file, in bytes; a larger one is an error.
 pub const MAX_FILE_BYTES: usize = 64 << 20;

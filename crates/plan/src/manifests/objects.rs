@@ -278,7 +278,7 @@ fn told(key: &ObjectKey) -> String {
 }
 
 /// Returns true if a value is larger than [`MAX_OBJECT_BYTES`] as JSON.
-fn is_too_large(value: &Value) -> bool {
+pub(super) fn is_too_large(value: &Value) -> bool {
     /// A writer that counts what it is given, and refuses more than it has room for.
     struct Room(usize);
 

@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 use taffrail_object::{ObjectKey, words};
 
+use super::changes::{ChangeGroup, ChangeRule};
+use super::substitution::FieldSubstitution;
+
 /// The value of an option, with the annotation or label that states it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting<T> {
@@ -110,6 +113,25 @@ pub struct SyncOptions {
     pub ignore_healthcheck: Option<Setting<bool>>,
     /// The objects that must be applied and healthy before this one.
     pub depends_on: Option<Setting<Vec<ObjectKey>>>,
+    /// The fields that take their values from live objects when the object is applied.
+    pub substitutions: Option<Setting<Vec<FieldSubstitution>>>,
+    /// kapp's statements about the order of changes.
+    pub changes: StatedChanges,
+}
+
+/// kapp's statements on an object about the order of changes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StatedChanges {
+    /// The groups to which the change of the object belongs.
+    pub groups: Vec<Setting<ChangeGroup>>,
+    /// The rules about the change of the object.
+    pub rules: Vec<Setting<ChangeRule>>,
+    /// Leave most of kapp's own rules out for this object.
+    pub skips_default_rules: Option<Setting<bool>>,
+    /// Wait for the object where others come after it, and leave writing it to somebody else.
+    pub is_foreign: Option<Setting<bool>>,
+    /// Leave the object alone: no rule is about it.
+    pub is_left_alone: Option<Setting<bool>>,
 }
 
 impl SyncOptions {

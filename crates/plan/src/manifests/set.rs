@@ -9,6 +9,7 @@ use taffrail_object::{GroupKind, ObjectKey, kinds};
 use super::errors::{ManifestErrorKind, ManifestErrors};
 use super::near::{nearest, shown};
 use super::objects::{Draft, Found};
+use super::options::Setting;
 use super::{DeclaredObject, DeclaredSet, FileLine, KindScope};
 
 /// Returns the scope of a kind that every API server has; `None` for other kinds. For sets that are read without a
@@ -40,6 +41,7 @@ pub(super) fn finish(
             continue;
         };
         set_namespace(&mut draft, scope, default_namespace);
+        resolve(&mut draft, &mut found, &defined, scope_of);
         // The server gives each object with a generated name another one.
         if draft.generate_name.is_none() {
             match first.entry(draft.key.clone()) {
@@ -96,7 +98,7 @@ pub(crate) fn is_definition(key: &ObjectKey) -> bool {
 }
 
 /// Returns the kind that a CustomResourceDefinition defines; `None` for other objects, and for one that does not name it.
-pub(super) fn defined_kind(key: &ObjectKey, value: &Value) -> Option<GroupKind> {
+pub(crate) fn defined_kind(key: &ObjectKey, value: &Value) -> Option<GroupKind> {
     let text = |path: &str| value.pointer(path)?.as_str();
     is_definition(key).then(|| Some(GroupKind::new(text("/spec/group")?, text("/spec/names/kind")?)))?
 }
@@ -116,6 +118,39 @@ fn set_namespace(draft: &mut Draft, scope: KindScope, default_namespace: &str) {
         KindScope::Namespaced => {
             drop(metadata.insert("namespace".to_owned(), default_namespace.into()));
         }
+    }
+}
+
+/// Completes what options of an object state by its namespace: the sources of its fields, and the names of its groups. Adds an
+/// error for each that there is not.
+fn resolve(
+    draft: &mut Draft,
+    found: &mut Found,
+    defined: &HashMap<GroupKind, KindScope>,
+    scope_of: &dyn Fn(&GroupKind) -> Option<KindScope>,
+) {
+    let mut errors = Vec::new();
+    if let Some(Setting { value, line, .. }) = &mut draft.options.substitutions {
+        for substitution in value {
+            let kind = substitution.source_kind();
+            match defined.get(&kind).copied().or_else(|| scope_of(&kind)) {
+                Some(scope) => substitution.set_namespace(scope, &draft.key.namespace),
+                None => errors.push((*line, unknown(kind, defined))),
+            }
+        }
+    }
+    let changes = &draft.options.changes;
+    let groups = changes.groups.iter().map(|it| (&it.value, it.stated_by, it.line));
+    let of_rules = changes.rules.iter().map(|it| (&it.value.group, it.stated_by, it.line));
+    let defines = defined_kind(&draft.key, &draft.value);
+    for (group, annotation, line) in groups.chain(of_rules) {
+        if let Err(reason) = group.on(&draft.key, defines.as_ref()) {
+            errors.push((line, reason.of(annotation, group)));
+        }
+    }
+    for (line, kind) in errors {
+        let place = FileLine { line, ..draft.place.clone() };
+        found.fail(place, Some(draft.told()), kind);
     }
 }
 

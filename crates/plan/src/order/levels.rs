@@ -58,7 +58,7 @@ pub(super) fn of(stated: &[Vec<usize>], implied: &[Vec<usize>]) -> Vec<usize> {
 
 /// Returns the number of the strongly connected component of each object, by Tarjan's algorithm without recursion: sets of
 /// objects may be deep.
-fn components(after: &[Vec<usize>]) -> Vec<usize> {
+pub(super) fn components(after: &[Vec<usize>]) -> Vec<usize> {
     const NONE: usize = usize::MAX;
     let count = after.len();
     let (mut index, mut low, mut component) = (vec![NONE; count], vec![0; count], vec![NONE; count]);

@@ -9,17 +9,25 @@
 //! |---|---|
 //! | `argo` | phases, waves; in a wave first what is pruned, then kinds in Argo CD's order. A Namespace or CRD is pulled before the first object that needs it |
 //! | `flux` | CRDs, Namespaces and ClusterRoles; classes; all others; what is pruned. In a step the kinds in Flux' order |
-//! | `kpt` | levels of `depends-on`, Namespaces and CRDs before what needs them; then what is pruned, by the same levels in reverse |
+//! | `kpt` | levels of `depends-on` and of fields that take their values from others, Namespaces and CRDs before what needs them; then what is pruned, by the same levels in reverse |
+//! | `kapp` | levels of change rules, those that manifests state and kapp's own; what is pruned takes part. All of a level goes together |
 
+mod by_changes;
+mod graph;
+mod kapp;
 mod kinds;
 mod levels;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
+use serde_json::{Map, Value};
 use taffrail_object::{GroupKind, ObjectKey, words};
 
-use crate::manifests::{DeclaredObject, FileLine, HookPhase, Setting};
+use crate::manifests::{
+    CHANGE_RULE, DeclaredObject, FileLine, HookPhase, Setting, StatedChanges, SyncOptions, defined_kind,
+};
+use kapp::{Changes, MAX_PAIRS};
 
 /// The delivery tool whose implied order holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -31,9 +39,11 @@ pub enum Dialect {
     Flux,
     /// kpt, with cli-utils.
     Kpt,
+    /// kapp, of Carvel.
+    Kapp,
 }
 
-words! { Dialect { Argo = "argo", Flux = "flux", Kpt = "kpt" } }
+words! { Dialect { Argo = "argo", Flux = "flux", Kpt = "kpt", Kapp = "kapp" } }
 
 impl Dialect {
     /// Returns the dialect whose tool reads an annotation; `None` for keys of no tool.
@@ -44,6 +54,7 @@ impl Dialect {
             "config.kubernetes.io" | "client.lifecycle.config.k8s.io" | "cli-utils.sigs.k8s.io" => {
                 Dialect::Kpt
             }
+            "kapp.k14s.io" => Dialect::Kapp,
             _ => return None,
         })
     }
@@ -62,6 +73,31 @@ pub struct PrunedObject {
     pub depends_on: Vec<ObjectKey>,
     /// The kind that it defines, if it is a CustomResourceDefinition.
     pub defines: Option<GroupKind>,
+    /// kapp's statements on the live object.
+    pub changes: StatedChanges,
+}
+
+impl PrunedObject {
+    /// Returns the live object with this key as one to delete, with what its annotations say about the order.
+    pub fn of_live(key: ObjectKey, live: &Value) -> PrunedObject {
+        let nothing = Map::new();
+        let metadata = live.get("metadata").and_then(Value::as_object).unwrap_or(&nothing);
+        let SyncOptions { wave, prune_last, depends_on, substitutions, changes, .. } =
+            SyncOptions::of_live(metadata);
+        let sources = substitutions.into_iter().flat_map(|it| it.value).flat_map(|it| {
+            // A live object does not tell the scope of its source.
+            let near = Some(ObjectKey { namespace: key.namespace.clone(), ..it.source.clone() });
+            [near.filter(|_| it.source.namespace.is_empty()), Some(it.source)]
+        });
+        PrunedObject {
+            wave: wave.map_or(0, |it| it.value),
+            is_last: prune_last.is_some_and(|it| it.value),
+            depends_on: depends_on.into_iter().flat_map(|it| it.value).chain(sources.flatten()).collect(),
+            defines: defined_kind(&key, live),
+            changes,
+            key,
+        }
+    }
 }
 
 /// The objects of a sync, and the rules by which they are ordered.
@@ -124,8 +160,23 @@ pub struct SyncOrder {
     /// The annotations about order that do not hold.
     pub unread: Vec<UnreadAnnotation>,
     /// For each declared object the indices of those that it comes after: that it states to depend on, its Namespace, and the
-    /// definition of its kind.
+    /// definition of its kind. What kapp's own rules order besides is no dependency.
     pub after: Vec<Vec<usize>>,
+    /// For each pruned object the indices of the pruned ones that must be gone before it is deleted: those that depend on it,
+    /// the objects in a Namespace, and those of a defined kind. Empty with the dialects of Argo CD and Flux, in which none
+    /// waits for another.
+    pub pruned_after: Vec<Vec<usize>>,
+    /// The pairs of an applied and a pruned object of which one comes after the other by a rule of kapp.
+    pub across: Vec<TaskPair>,
+}
+
+/// Two tasks of which one comes after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskPair {
+    /// The task that comes later.
+    pub later: Task,
+    /// The task that comes first.
+    pub first: Task,
 }
 
 /// A statement of a manifest that one object comes after another.
@@ -164,6 +215,9 @@ pub enum OrderError {
     /// Objects come after each other in a circle.
     #[error("objects depend on each other in a circle: {}", texts(.0))]
     Circle(Vec<StatedOrder>),
+    /// Rules about groups order too many pairs of objects.
+    #[error("the rules about groups of changes order more than {MAX_PAIRS} pairs of objects")]
+    TooManyPairs,
 }
 
 fn texts(edges: &[StatedOrder]) -> String {
@@ -173,14 +227,15 @@ fn texts(edges: &[StatedOrder]) -> String {
 /// Sorts the objects of a sync into steps.
 ///
 /// # Errors
-/// All objects that come after unknown ones, and all circles.
+/// All objects that come after unknown ones, all circles, and too many pairs that rules order.
 pub fn order(input: &OrderInput<'_>) -> Result<SyncOrder, Vec<OrderError>> {
     let mut set = Set::of(input)?;
-    set.levels = set.find_levels()?;
+    set.find_levels()?;
     Ok(match input.dialect {
         Dialect::Argo => set.by_waves(),
         Dialect::Flux => set.by_stages(),
         Dialect::Kpt => set.by_levels(),
+        Dialect::Kapp => set.by_changes(),
     })
 }
 
@@ -198,13 +253,16 @@ struct Placed {
 struct Set<'a> {
     input: &'a OrderInput<'a>,
     by_key: HashMap<&'a ObjectKey, usize>,
-    /// For each object the others that it states to come after.
+    /// For each object the others that it states to come after. In kapp's dialect the pruned ones stand behind the declared
+    /// ones, and have rules too.
     stated: Vec<Vec<(usize, StatedOrder)>>,
     /// For each object the ones outside of the set that it states to come after.
     outside: Vec<Vec<ObjectKey>>,
     unread: Vec<UnreadAnnotation>,
     /// The kinds that the set itself defines, with the object that does.
     definitions: HashMap<GroupKind, usize>,
+    /// kapp's groups, if its rules hold.
+    changes: Option<Changes<'a>>,
     /// For each object the ones that it needs: its namespace, and the definition of its kind.
     implied: Vec<Vec<usize>>,
     /// The level of each object.
@@ -214,7 +272,10 @@ struct Set<'a> {
 impl<'a> Set<'a> {
     fn of(input: &'a OrderInput<'a>) -> Result<Set<'a>, Vec<OrderError>> {
         let by_key = input.objects.iter().enumerate().map(|(at, object)| (&object.key, at)).collect();
-        let count = input.objects.len();
+        let mut count = input.objects.len();
+        if input.dialect == Dialect::Kapp {
+            count += input.pruned.len();
+        }
         let mut set = Set {
             input,
             by_key,
@@ -227,25 +288,28 @@ impl<'a> Set<'a> {
                 .enumerate()
                 .filter_map(|(at, object)| Some((object.defines()?, at)))
                 .collect(),
+            changes: None,
             implied: Vec::new(),
             levels: Vec::new(),
         };
-        set.implied = set.find_implied();
+        set.implied = set.find_implied(count);
         let pruned: HashSet<&ObjectKey> = input.pruned.iter().map(|it| &it.key).collect();
         let mut errors = Vec::new();
         for (at, object) in input.objects.iter().enumerate() {
             set.note_unread(at, object);
-            let Some(depends_on) = &object.options.depends_on else { continue };
-            if !set.holds(depends_on.stated_by) {
-                continue;
-            }
-            for after in &depends_on.value {
-                let stated = StatedOrder {
-                    object: object.key.clone(),
-                    after: after.clone(),
-                    key: depends_on.stated_by,
-                    place: FileLine { line: depends_on.line, ..object.place.clone() },
-                };
+            let depends_on = object.options.depends_on.iter();
+            let depends_on =
+                depends_on.flat_map(|it| it.value.iter().map(move |key| (key, it.stated_by, it.line)));
+            let sources = object.options.substitutions.iter();
+            let sources =
+                sources.flat_map(|it| it.value.iter().map(move |one| (&one.source, it.stated_by, it.line)));
+            let mut known = HashSet::new();
+            for (after, key, line) in depends_on.chain(sources) {
+                if !set.holds(key) || !known.insert(after) {
+                    continue;
+                }
+                let place = FileLine { line, ..object.place.clone() };
+                let stated = StatedOrder { object: object.key.clone(), after: after.clone(), key, place };
                 let is_pruned = || pruned.contains(after);
                 match set.by_key.get(after) {
                     Some(&first) if set.is_late(first) => errors.push(OrderError::LateHook(Box::new(stated))),
@@ -255,6 +319,9 @@ impl<'a> Set<'a> {
                     None => errors.push(OrderError::UnknownObject(Box::new(stated))),
                 }
             }
+        }
+        if set.holds(CHANGE_RULE) {
+            errors.extend(set.add_change_rules().err());
         }
         if errors.is_empty() { Ok(set) } else { Err(errors) }
     }
@@ -276,26 +343,36 @@ impl<'a> Set<'a> {
             setting.map(|it| (it.stated_by, it.line))
         }
         let options = &object.options;
-        let stated =
-            [place(options.hook.as_ref()), place(options.wave.as_ref()), place(options.depends_on.as_ref())];
-        for (key, line) in stated.into_iter().flatten() {
+        let stated = [
+            place(options.hook.as_ref()),
+            place(options.wave.as_ref()),
+            place(options.depends_on.as_ref()),
+            place(options.substitutions.as_ref()),
+        ];
+        let rules = options.changes.rules.iter().map(|it| (it.stated_by, it.line));
+        for (key, line) in stated.into_iter().flatten().chain(rules) {
             if !self.holds(key) {
                 self.unread.push(UnreadAnnotation { object: at, key, line });
             }
         }
     }
 
-    /// Returns the level of each object: 0 for those that come after none, else one more than the highest that it comes
+    /// Finds the level of each object: 0 for those that come after none, else one more than the highest that it comes
     /// after. Implied edges that would close a circle are left out.
-    fn find_levels(&self) -> Result<Vec<usize>, Vec<OrderError>> {
-        let stated: Vec<Vec<usize>> =
-            self.stated.iter().map(|edges| edges.iter().map(|(first, _)| *first).collect()).collect();
+    fn find_levels(&mut self) -> Result<(), Vec<OrderError>> {
+        let stated = self.stated_edges();
         let circles = levels::circles(&stated);
         if !circles.is_empty() {
             let told = circles.iter().map(|circle| OrderError::Circle(self.circle(circle)));
             return Err(told.collect());
         }
-        Ok(levels::of(&stated, &self.implied))
+        self.levels = levels::of(&stated, &self.implied);
+        Ok(())
+    }
+
+    /// Returns for each object the indices of those that it states to come after.
+    fn stated_edges(&self) -> Vec<Vec<usize>> {
+        self.stated.iter().map(|edges| edges.iter().map(|(first, _)| *first).collect()).collect()
     }
 
     /// Returns the statements between the objects of a circle.
@@ -305,7 +382,7 @@ impl<'a> Set<'a> {
         edges.filter(|(first, _)| within.contains(first)).map(|(_, stated)| stated.clone()).collect()
     }
 
-    fn find_implied(&self) -> Vec<Vec<usize>> {
+    fn find_implied(&self, count: usize) -> Vec<Vec<usize>> {
         let objects = self.input.objects;
         let namespaces = objects.iter().enumerate().filter(|(_, object)| is_namespace(&object.key));
         let namespaces: HashMap<&str, usize> = namespaces.map(|(at, it)| (&*it.key.name, at)).collect();
@@ -314,7 +391,9 @@ impl<'a> Set<'a> {
                 namespaces.get(&*object.key.namespace).filter(|_| !object.key.namespace.is_empty());
             namespace.into_iter().chain(self.definitions.get(&object.key.group_kind())).copied().collect()
         };
-        objects.iter().map(needs).collect()
+        let mut implied: Vec<Vec<usize>> = objects.iter().map(needs).collect();
+        implied.resize(count, Vec::new());
+        implied
     }
 
     /// Returns the phases in which an object is applied or runs as a hook, with the task of each.
@@ -472,17 +551,30 @@ impl<'a> Set<'a> {
         let pruned = self.input.pruned;
         let end = placed.iter().filter(|it| it.phase == HookPhase::Sync).map(|it| (it.wave, it.level)).max();
         let (wave, first) = end.map_or((0, 0), |(wave, level)| (wave, level + 1));
-        let depths = pruned_levels(pruned, self.input.dialect);
+        let (depths, pruned_after) = match self.input.dialect {
+            Dialect::Kpt => pruned_levels(pruned),
+            _ => (vec![0; pruned.len()], Vec::new()),
+        };
         let deepest = depths.iter().copied().max().unwrap_or(0);
         placed.extend(depths.into_iter().enumerate().map(|(at, depth)| {
             let level = first + (deepest - depth);
             Placed { task: Task::Prune(at), phase: HookPhase::Sync, wave, level }
         }));
-        self.finish(placed, rank)
+        let mut result = self.finish(placed, rank);
+        result.pruned_after = pruned_after;
+        result
     }
 
     /// Makes steps and batches of placed tasks.
-    fn finish(self, mut placed: Vec<Placed>, rank: fn(&ObjectKey) -> i32) -> SyncOrder {
+    fn finish(self, placed: Vec<Placed>, rank: fn(&ObjectKey) -> i32) -> SyncOrder {
+        self.finish_with(placed, |set, tasks| set.batches(tasks, rank))
+    }
+
+    fn finish_with(
+        self,
+        mut placed: Vec<Placed>,
+        batches: impl Fn(&Set<'_>, Vec<Placed>) -> Vec<Vec<Task>>,
+    ) -> SyncOrder {
         let mut places: BTreeMap<(HookPhase, i64, usize), Vec<Placed>> = BTreeMap::new();
         placed.retain(|it| !matches!(it.phase, HookPhase::PreDelete | HookPhase::PostDelete));
         for it in placed {
@@ -490,18 +582,23 @@ impl<'a> Set<'a> {
         }
         let mut result = SyncOrder::default();
         for ((phase, wave, _), tasks) in places {
-            let step =
-                SyncStep { phase, wave, needs: self.needs(&tasks), batches: self.batches(tasks, rank) };
+            let step = SyncStep { phase, wave, needs: self.needs(&tasks), batches: batches(&self, tasks) };
             match phase {
                 HookPhase::SyncFail => result.after_failure.push(step),
                 _ => result.steps.push(step),
             }
         }
-        let stated = self.stated.iter().map(|edges| edges.iter().map(|(first, _)| *first));
-        result.after = stated
-            .zip(&self.implied)
-            .map(|(stated, implied)| stated.chain(implied.iter().copied()).collect())
-            .collect();
+        let declared = 0..self.input.objects.len();
+        let after = |at: usize| {
+            let stated =
+                self.stated[at].iter().map(|(first, _)| *first).filter(|first| declared.contains(first));
+            // What is implied and closes a circle with what is stated does not hold.
+            let implied =
+                self.implied[at].iter().copied().filter(|first| self.levels[*first] < self.levels[at]);
+            let all: BTreeSet<usize> = stated.chain(implied).collect();
+            all.into_iter().collect()
+        };
+        result.after = declared.clone().map(after).collect();
         result.unread = self.unread;
         result
     }
@@ -530,40 +627,64 @@ impl<'a> Set<'a> {
             batches.entry((is_applied, rank, is_defined, kind)).or_default().push(task);
         }
         let mut batches: Vec<Vec<Task>> = batches.into_values().collect();
-        for batch in &mut batches {
-            batch.sort_by(|a, b| {
-                let name = |task: &Task| {
-                    let key = self.key_of(*task);
-                    (&*key.namespace, &*key.name)
-                };
-                name(a).cmp(&name(b)).then(a.cmp(b))
-            });
-        }
+        batches.iter_mut().for_each(|batch| self.sort(batch));
         batches
+    }
+
+    /// Sorts by namespace and name.
+    fn sort(&self, batch: &mut [Task]) {
+        batch.sort_by(|a, b| {
+            let name = |task: &Task| {
+                let key = self.key_of(*task);
+                (&*key.namespace, &*key.name)
+            };
+            name(a).cmp(&name(b)).then(a.cmp(b))
+        });
     }
 }
 
-/// Returns the level of each pruned object among the pruned ones: those that others depend on are the lowest. Only kpt has
-/// levels.
-fn pruned_levels(pruned: &[PrunedObject], dialect: Dialect) -> Vec<usize> {
-    if dialect != Dialect::Kpt {
-        return vec![0; pruned.len()];
-    }
+/// Returns the level of each pruned object among the pruned ones, those that others depend on lowest, and for each the ones
+/// that must be gone before it.
+fn pruned_levels(pruned: &[PrunedObject]) -> (Vec<usize>, Vec<Vec<usize>>) {
     let by_key: HashMap<&ObjectKey, usize> =
         pruned.iter().enumerate().map(|(at, it)| (&it.key, at)).collect();
+    let stated =
+        |it: &PrunedObject| it.depends_on.iter().filter_map(|key| by_key.get(key)).copied().collect();
+    let implied = pruned_needs(pruned);
+    // Whoever prunes cannot mend what live objects state: a circle has no order, and all of it goes at once.
+    let stated = levels::without_circles(pruned.iter().map(stated).collect());
+    let levels = levels::of(&stated, &implied);
+    let edges = stated.iter().zip(&implied).enumerate();
+    let edges =
+        edges.flat_map(|(at, (stated, implied))| stated.iter().chain(implied).map(move |on| (at, *on)));
+    let after = reversed(edges.filter(|(at, on)| levels[*on] < levels[*at]), pruned.len());
+    (levels, after)
+}
+
+/// Returns for each pruned object the pruned ones that it needs: its Namespace, and the definition of its kind.
+fn pruned_needs(pruned: &[PrunedObject]) -> Vec<Vec<usize>> {
     let namespaces = pruned.iter().enumerate().filter(|(_, it)| is_namespace(&it.key));
     let namespaces: HashMap<&str, usize> = namespaces.map(|(at, it)| (&*it.key.name, at)).collect();
     let definitions = pruned.iter().enumerate().filter_map(|(at, it)| Some((it.defines.clone()?, at)));
     let definitions: HashMap<GroupKind, usize> = definitions.collect();
-    let stated =
-        |it: &PrunedObject| it.depends_on.iter().filter_map(|key| by_key.get(key)).copied().collect();
-    let implied = |it: &PrunedObject| {
+    let needs = |it: &PrunedObject| {
         let namespace = namespaces.get(&*it.key.namespace).filter(|_| !it.key.namespace.is_empty());
         namespace.into_iter().chain(definitions.get(&it.key.group_kind())).copied().collect()
     };
-    let implied: Vec<Vec<usize>> = pruned.iter().map(implied).collect();
-    // Whoever prunes cannot mend what live objects state: a circle has no order, and all of it goes at once.
-    levels::of(&levels::without_circles(pruned.iter().map(stated).collect()), &implied)
+    pruned.iter().map(needs).collect()
+}
+
+/// Returns for each of `count` objects those that have an edge to it, each once.
+fn reversed(edges: impl Iterator<Item = (usize, usize)>, count: usize) -> Vec<Vec<usize>> {
+    let mut reversed = vec![Vec::new(); count];
+    for (from, to) in edges {
+        reversed[to].push(from);
+    }
+    for froms in &mut reversed {
+        froms.sort_unstable();
+        froms.dedup();
+    }
+    reversed
 }
 
 /// Returns for each wave the one that takes its place when objects are deleted: the lowest changes places with the highest.

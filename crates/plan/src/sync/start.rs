@@ -1,5 +1,7 @@
 //! The beginning of a run.
 
+use std::collections::HashMap;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -7,7 +9,7 @@ use super::run::{
     HookTask, Place, RunPhase, RunPolicy, StepPlan, SyncRun, SyncTask, TaskOutcome, TaskState, Work,
 };
 use crate::manifests::{DeclaredObject, HookDeletePolicy, HookPhase};
-use crate::order::{SyncOrder, SyncStep, Task};
+use crate::order::{SyncOrder, SyncStep, Task, TaskPair};
 
 /// The parts of a new run.
 #[derive(Clone, Copy)]
@@ -47,8 +49,7 @@ impl SyncRun {
             at: Place { step: 0, batch: 0, since: new.started },
             phase: RunPhase::Running,
         };
-        // The task that applies each declared object: of a hook, the first.
-        let mut of_object = vec![None; new.objects.len()];
+        let mut of_object = TaskIndex::new();
         for step in &new.order.steps {
             let plan = run.add(step, new, &mut of_object);
             run.steps.push(plan);
@@ -58,27 +59,33 @@ impl SyncRun {
             run.after_failure.push(plan);
         }
         for task in &mut run.tasks {
-            if matches!(task.work, Work::Prune { .. }) {
-                continue;
+            let (is_prune, after) = match task.work {
+                Work::Prune { .. } => (true, &new.order.pruned_after),
+                _ => (false, &new.order.after),
+            };
+            let after = after.get(task.object).into_iter().flatten();
+            task.after = after.filter_map(|first| of_object.get(&(is_prune, *first)).copied()).collect();
+        }
+        for TaskPair { later, first } in &new.order.across {
+            if let (Some(later), Some(first)) =
+                (of_object.get(&index_of(*later)), of_object.get(&index_of(*first)))
+                && let Some(task) = run.tasks.get_mut(*later)
+            {
+                task.after.push(*first);
             }
-            let after = new.order.after.get(task.object).into_iter().flatten();
-            task.after = after.filter_map(|first| of_object.get(*first).copied().flatten()).collect();
         }
         run
     }
 
-    fn add(&mut self, step: &SyncStep, new: &NewRun<'_>, of_object: &mut [Option<usize>]) -> StepPlan {
+    fn add(&mut self, step: &SyncStep, new: &NewRun<'_>, of_object: &mut TaskIndex) -> StepPlan {
         let mut batches: Vec<Vec<usize>> = Vec::new();
         for batch in &step.batches {
             let mut together = Vec::new();
             for task in batch {
                 let at = self.tasks.len();
+                let index = index_of(*task);
                 let Some(task) = task_of(*task, step.phase, new) else { continue };
-                if let (Work::Apply { .. } | Work::Hook(_), Some(first)) =
-                    (&task.work, of_object.get_mut(task.object))
-                {
-                    first.get_or_insert(at);
-                }
+                of_object.entry(index).or_insert(at);
                 match task.work {
                     Work::Hook(_) => batches.push(vec![at]),
                     _ => together.push(at),
@@ -90,6 +97,16 @@ impl SyncRun {
             }
         }
         StepPlan { phase: step.phase, wave: step.wave, batches, needs: step.needs.clone() }
+    }
+}
+
+/// The task of each object, of a hook the first: by true and the index of a pruned object, or false and that of a declared one.
+type TaskIndex = HashMap<(bool, usize), usize>;
+
+fn index_of(task: Task) -> (bool, usize) {
+    match task {
+        Task::Prune(at) => (true, at),
+        Task::Hook(at) | Task::Apply(at) => (false, at),
     }
 }
 

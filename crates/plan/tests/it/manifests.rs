@@ -536,7 +536,6 @@ fn misspelt_options_are_errors_that_name_the_nearest() {
         "kustomize.toolkit.fluxcd.io/ssa: Overide",
         "client.lifecycle.config.k8s.io/deletion: detached",
         "config.kubernetes.io/depends-on: apps/Deployment/db/x,apps/Deployment/D_B",
-        "config.kubernetes.io/apply-time-mutation: '[]'",
         "argocd.argoproj.io/sync-options: Force=false\nkustomize.toolkit.fluxcd.io/force: enabled",
     ];
     let texts = lines.map(annotated);
@@ -595,8 +594,6 @@ web.yaml:6: ConfigMap a: config.kubernetes.io/depends-on: 'apps/Deployment/db/x'
   write group/Kind/name or group/namespaces/namespace/Kind/name
 web.yaml:6: ConfigMap a: config.kubernetes.io/depends-on: 'apps/Deployment/D_B' is not group/Kind/name or group/namespaces/namespace/Kind/name
   write group/Kind/name or group/namespaces/namespace/Kind/name
-web.yaml:6: ConfigMap a: Taffrail cannot carry out config.kubernetes.io/apply-time-mutation
-  write the value into the manifest, and remove the annotation
 web.yaml:7: ConfigMap a: kustomize.toolkit.fluxcd.io/force: Force is set to two values
   state Force once
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::ObjectKey;
-use taffrail_plan::manifests::{DeclaredObject, DeclaredSet};
+use taffrail_plan::manifests::{DeclaredObject, DeclaredSet, StatedChanges};
 use taffrail_plan::order::{Dialect, OrderInput, PrunedObject, order};
 use taffrail_plan::sync::{
     Action, Answer, NewRun, Observation, Observed, RunEnd, RunPolicy, Stepped, SyncRun, TaskOutcome, Verdict,
@@ -253,6 +253,7 @@ pub(super) fn begin(
             is_last: false,
             depends_on: Vec::new(),
             defines: None,
+            changes: StatedChanges::default(),
         })
         .collect();
     let exists = |key: &ObjectKey| world.objects.borrow().contains_key(&key.name);

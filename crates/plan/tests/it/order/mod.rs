@@ -1,16 +1,37 @@
 //! The order of a sync, by the rules of each dialect.
 
+mod cycles;
+mod kapp;
+mod pruned;
+mod substitution;
+
 use taffrail_object::{GroupKind, ObjectKey};
-use taffrail_plan::manifests::{DeclaredSet, HookPhase, KindScope, ManifestFile, read};
+use taffrail_plan::manifests::{DeclaredSet, HookPhase, KindScope, ManifestFile, StatedChanges, read};
 use taffrail_plan::order::{Dialect, OrderError, OrderInput, PrunedObject, SyncOrder, SyncStep, Task, order};
 
 pub(crate) fn set(text: &str) -> DeclaredSet {
     let file = ManifestFile { path: "deploy/all.yaml", content: text.as_bytes() };
-    let is_cluster = ["Namespace", "CustomResourceDefinition", "ClusterRole", "StorageClass"];
+    let is_cluster = [
+        "Namespace",
+        "CustomResourceDefinition",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "StorageClass",
+        "PersistentVolume",
+        "ValidatingWebhookConfiguration",
+    ];
     read(&[file], "shop", &|kind| {
         Some(if is_cluster.contains(&&*kind.kind) { KindScope::Cluster } else { KindScope::Namespaced })
     })
     .unwrap()
+}
+
+/// Returns the errors about a set, each with its hint, in one line.
+fn refused(text: &str) -> String {
+    let file = ManifestFile { path: "deploy/all.yaml", content: text.as_bytes() };
+    let scope = |kind: &GroupKind| (kind.kind != "Unknown").then_some(KindScope::Namespaced);
+    let errors = read(&[file], "shop", &scope).unwrap_err().errors;
+    errors.iter().map(|error| format!("{error}; {}", error.hint())).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns a manifest: `Kind name`, then annotations as `key: value` and others lines as they are.
@@ -35,7 +56,8 @@ const DEPENDS_ON: &str = "config.kubernetes.io/depends-on";
 
 fn pruned(kind: &str, name: &str, wave: i64) -> PrunedObject {
     let key = ObjectKey::new("", kind, "shop", name);
-    PrunedObject { key, wave, is_last: false, depends_on: Vec::new(), defines: None }
+    let changes = StatedChanges::default();
+    PrunedObject { key, wave, is_last: false, depends_on: Vec::new(), defines: None, changes }
 }
 
 fn ordered(
