@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use taffrail_apps::sets::{SET_MARK, SetVerb};
 use taffrail_cluster::{Cluster, Discovery, ReadError, chain};
 use taffrail_object::{InventoryEntry, ObjectKey, Projection};
-use taffrail_plan::manifests::{DeclaredObject, SyncOptions};
+use taffrail_plan::manifests::DeclaredObject;
 use taffrail_plan::order::PrunedObject;
 use taffrail_plan::prune::{LiveEntry, PruneDecision, PruneInput, decide};
 
@@ -78,14 +78,13 @@ pub(crate) async fn plan_prune(
     });
     for ((entry, facts), decision) in entries.iter().zip(&live).zip(decisions) {
         match decision {
-            PruneDecision::Delete { uid } => {
-                let metadata = facts.as_ref().map(|facts| &facts.metadata);
-                pruning.pruned.push((pruned_object(&entry.key, metadata), uid));
-            }
-            PruneDecision::Terminating => {
-                let uid = facts.as_ref().map(|facts| facts.uid()).unwrap_or_default();
-                let metadata = facts.as_ref().map(|facts| &facts.metadata);
-                pruning.pruned.push((pruned_object(&entry.key, metadata), uid));
+            // One that is being deleted is waited for.
+            PruneDecision::Delete { .. } | PruneDecision::Terminating => {
+                if let Some(facts) = facts {
+                    pruning
+                        .pruned
+                        .push((PrunedObject::of_live(entry.key.clone(), &facts.object), facts.uid()));
+                }
             }
             PruneDecision::Gone | PruneDecision::LetGo(_) => drop(pruning.dropped.insert(entry.key.clone())),
             PruneDecision::Keep(reason) => {
@@ -96,19 +95,10 @@ pub(crate) async fn plan_prune(
     Ok(pruning)
 }
 
-fn pruned_object(key: &ObjectKey, metadata: Option<&Map<String, Value>>) -> PrunedObject {
-    let options = metadata.map(SyncOptions::of_live).unwrap_or_default();
-    PrunedObject {
-        key: key.clone(),
-        wave: options.wave(),
-        is_last: options.prune_last.as_ref().is_some_and(|it| it.value),
-        depends_on: options.depends_on.map(|it| it.value).unwrap_or_default(),
-        defines: None,
-    }
-}
-
 /// The live object of an entry.
 struct LiveFacts {
+    /// The object; only a CustomResourceDefinition has more than metadata.
+    object: Value,
     metadata: Map<String, Value>,
     has_mark: bool,
     claimed_by: Option<String>,
@@ -117,7 +107,7 @@ struct LiveFacts {
 
 impl LiveFacts {
     fn entry(&self) -> LiveEntry<'_> {
-        let LiveFacts { metadata, has_mark, claimed_by, content } = self;
+        let LiveFacts { metadata, has_mark, claimed_by, content, .. } = self;
         LiveEntry { metadata, has_mark: *has_mark, claimed_by: claimed_by.clone(), content: *content }
     }
 
@@ -138,14 +128,21 @@ async fn live_entries(
         let Some(kind) = discovery.kind(&key.group, &key.kind) else { return Ok(None) };
         let resource = kind.preferred();
         let namespace = Some(&*key.namespace).filter(|_| resource.namespaced);
-        let found = cluster.get(&resource, namespace, &key.name, Projection::Metadata).await;
+        // What a definition defines is in its spec.
+        let projection = match key.kind == "CustomResourceDefinition" {
+            true => Projection::Full,
+            false => Projection::Metadata,
+        };
+        let found = cluster.get(&resource, namespace, &key.name, projection).await;
         let found = found.map_err(|error| unreadable(cluster, &error))?;
-        let metadata = found.and_then(|found| found.root().get("metadata")?.to_tree().ok());
-        let Some(Value::Object(metadata)) = metadata else { return Ok(None) };
+        let Some(object) = found.and_then(|found| found.root().to_tree().ok()) else { return Ok(None) };
+        let Some(metadata) = object.get("metadata").and_then(Value::as_object).cloned() else {
+            return Ok(None);
+        };
         let set = metadata.get("annotations").and_then(|it| it.get(SET_MARK)).and_then(Value::as_str);
         let claimed_by = set.filter(|set| *set != mark).map(|set| format!("the set {set}"));
         let has_mark = set == Some(mark);
-        Ok(Some(LiveFacts { has_mark, claimed_by, content: None, metadata }))
+        Ok(Some(LiveFacts { object, has_mark, claimed_by, content: None, metadata }))
     });
     futures::stream::iter(asked).buffered(AT_ONCE).collect::<Vec<_>>().await.into_iter().collect()
 }

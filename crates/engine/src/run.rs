@@ -349,6 +349,7 @@ impl Held<'_> {
             pruned: &pruned,
             dialect: self.request.dialect,
             annotations: &self.request.annotations,
+            destroys: self.request.verb == SetVerb::Destroy,
             exists: &|key| outside.contains(key),
         })
         .map_err(EngineError::Order)?;

@@ -64,7 +64,7 @@ impl View {
                 });
             }
             let is_late = begun.elapsed() >= patience;
-            if watcher.is_lost(0) || is_late || failure.is_some() {
+            if watcher.is_lost(0) || is_late || failure.is_some() && !watcher.is_connecting(0) {
                 let (reason, message) = failure.unwrap_or_else(|| {
                     ("Timeout".to_owned(), format!("no answer within {} s", patience.as_secs()))
                 });

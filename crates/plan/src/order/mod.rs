@@ -111,6 +111,8 @@ pub struct OrderInput<'a> {
     pub dialect: Dialect,
     /// The dialects whose annotations hold besides its own.
     pub annotations: &'a [Dialect],
+    /// True if the set is removed: of the declared objects only the hooks before and after the deletion run.
+    pub destroys: bool,
     /// Returns true if an object that is not declared exists in the cluster.
     pub exists: &'a dyn Fn(&ObjectKey) -> bool,
 }
@@ -575,13 +577,17 @@ impl<'a> Set<'a> {
         mut placed: Vec<Placed>,
         batches: impl Fn(&Set<'_>, Vec<Placed>) -> Vec<Vec<Task>>,
     ) -> SyncOrder {
-        let mut places: BTreeMap<(HookPhase, i64, usize), Vec<Placed>> = BTreeMap::new();
-        placed.retain(|it| !matches!(it.phase, HookPhase::PreDelete | HookPhase::PostDelete));
+        let destroys = self.input.destroys;
+        let is_of_deletion = |phase| matches!(phase, HookPhase::PreDelete | HookPhase::PostDelete);
+        placed.retain(|it| matches!(it.task, Task::Prune(_)) || is_of_deletion(it.phase) == destroys);
+        // Before a deletion come its hooks, whose phases are after those of a sync.
+        let turn = |phase| (destroys && phase != HookPhase::PreDelete, phase == HookPhase::PostDelete, phase);
+        let mut places: BTreeMap<_, Vec<Placed>> = BTreeMap::new();
         for it in placed {
-            places.entry((it.phase, it.wave, it.level)).or_default().push(it);
+            places.entry((turn(it.phase), it.wave, it.level)).or_default().push(it);
         }
         let mut result = SyncOrder::default();
-        for ((phase, wave, _), tasks) in places {
+        for (((_, _, phase), wave, _), tasks) in places {
             let step = SyncStep { phase, wave, needs: self.needs(&tasks), batches: batches(&self, tasks) };
             match phase {
                 HookPhase::SyncFail => result.after_failure.push(step),

@@ -67,7 +67,14 @@ fn ordered(
     annotations: &[Dialect],
 ) -> Result<SyncOrder, Vec<OrderError>> {
     let exists = |key: &ObjectKey| key.name == "outside";
-    order(&OrderInput { objects: &set.objects, pruned, dialect, annotations, exists: &exists })
+    order(&OrderInput {
+        objects: &set.objects,
+        pruned,
+        dialect,
+        annotations,
+        destroys: false,
+        exists: &exists,
+    })
 }
 
 /// Writes each step as a line: `Sync 0: a b | c`, where `|` stands between batches, `-` before what is pruned, and `!`
@@ -346,4 +353,38 @@ fn circles_and_unknown_objects_are_errors_with_their_lines() {
         "deploy/all.yaml:13: /ConfigMap/shop/b comes after apps/Deployment/shop/none, which is neither in the manifests nor in the cluster",
     ];
     assert_eq!(told, expected);
+}
+
+#[test]
+fn a_set_is_removed_between_its_hooks_and_the_highest_wave_first() {
+    let text = [
+        manifest("batch/v1", "Job", "before", &[(HOOK, "PreDelete")]),
+        manifest("batch/v1", "Job", "after", &[("helm.sh/hook", "post-delete")]),
+        manifest("batch/v1", "Job", "sync", &[(HOOK, "PreSync,SyncFail")]),
+        manifest("v1", "ConfigMap", "a", &[]),
+    ]
+    .concat();
+    let set = set(&text);
+    let gone =
+        [pruned("ConfigMap", "early", -1), pruned("ConfigMap", "late", 3), pruned("Service", "web", 0)];
+    for dialect in [Dialect::Argo, Dialect::Flux, Dialect::Kpt] {
+        let exists = |_: &ObjectKey| false;
+        let annotations = &[Dialect::Argo];
+        let input = OrderInput {
+            objects: &set.objects,
+            pruned: &gone,
+            dialect,
+            annotations,
+            destroys: true,
+            exists: &exists,
+        };
+        let order = order(&input).unwrap();
+        let steps = shown(&set, &gone, &order.steps);
+        let phases: Vec<&str> = order.steps.iter().map(|step| step.phase.as_str()).collect();
+        assert_eq!((phases.first(), phases.last()), (Some(&"PreDelete"), Some(&"PostDelete")), "{steps:?}");
+        assert_eq!(order.after_failure, []);
+        if dialect == Dialect::Argo {
+            assert_eq!(steps[1..4], ["Sync -1: -late", "Sync 0: -web", "Sync 3: -early"]);
+        }
+    }
 }

@@ -257,8 +257,14 @@ pub(super) fn begin(
         })
         .collect();
     let exists = |key: &ObjectKey| world.objects.borrow().contains_key(&key.name);
-    let input =
-        OrderInput { objects: &set.objects, pruned: &gone, dialect, annotations: &[], exists: &exists };
+    let input = OrderInput {
+        objects: &set.objects,
+        pruned: &gone,
+        dialect,
+        annotations: &[],
+        destroys: false,
+        exists: &exists,
+    };
     let order = order(&input).unwrap();
     let uid = |name: &str| world.objects.borrow().get(name).map(|live| live.uid.clone()).unwrap_or_default();
     let pruned: Vec<(ObjectKey, String)> =

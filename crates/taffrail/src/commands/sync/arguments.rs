@@ -214,6 +214,8 @@ pub(crate) enum OrderOf {
     Flux,
     /// depends-on, as kpt reads it
     Kpt,
+    /// Change groups and rules of kapp
+    Kapp,
 }
 
 impl OrderOf {
@@ -222,6 +224,7 @@ impl OrderOf {
             OrderOf::Argo => Dialect::Argo,
             OrderOf::Flux => Dialect::Flux,
             OrderOf::Kpt => Dialect::Kpt,
+            OrderOf::Kapp => Dialect::Kapp,
         }
     }
 }
