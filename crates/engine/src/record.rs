@@ -27,6 +27,9 @@ const MAX_PART_BYTES: usize = 700 << 10;
 /// The maximum number of Secrets with the manifests of one run.
 const MAX_PARTS: usize = 100;
 
+/// Maximum time of one request.
+const REQUEST: Duration = Duration::from_secs(30);
+
 /// The reason why the record of a set cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -131,9 +134,9 @@ impl RecordStore {
         RecordStore { times, ..self }
     }
 
-    /// Uses another connection to the same cluster, whose time for requests begins now.
-    pub fn with_cluster(&mut self, cluster: Cluster) {
-        self.cluster = cluster;
+    /// Returns the connection for one request.
+    fn cluster(&self) -> Cluster {
+        self.cluster.within(REQUEST)
     }
 
     /// Reads the record; `None` if there is no such set.
@@ -142,8 +145,10 @@ impl RecordStore {
     /// Returns an error if it cannot be read, is damaged, or is somebody else's.
     pub async fn read(&self) -> Result<Option<SetRecord>, RecordError> {
         let key = self.name.record_key();
-        let found =
-            self.cluster.get(&config_maps(), Some(&self.name.namespace), &key.name, Projection::Full).await?;
+        let found = self
+            .cluster()
+            .get(&config_maps(), Some(&self.name.namespace), &key.name, Projection::Full)
+            .await?;
         found.map(|found| self.parse(&found)).transpose()
     }
 
@@ -248,7 +253,7 @@ impl RecordStore {
             body: body.as_bytes(),
             dry_run: false,
         };
-        let created = self.cluster.create(&request).await?;
+        let created = self.cluster().create(&request).await?;
         record.version = Some(metadata(&created, "resourceVersion"));
         record.uid = metadata(&created, "uid");
         Ok(record)
@@ -296,7 +301,7 @@ impl RecordStore {
         let body = body.to_string();
         let key = self.name.record_key();
         let written = self
-            .cluster
+            .cluster()
             .patch(&PatchRequest {
                 resource: &config_maps(),
                 namespace: Some(&self.name.namespace),
@@ -341,7 +346,7 @@ impl RecordStore {
             dry_run: false,
             allow_secret: false,
         };
-        match self.cluster.delete(&request).await {
+        match self.cluster().delete(&request).await {
             Ok(_) | Err(WriteError::NotFound { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -362,11 +367,11 @@ impl RecordStore {
             let value = [header.as_bytes(), b"\n", part].concat();
             let name = self.manifest_name(number, at);
             let secret = OwnSecret { namespace: &self.name.namespace, name: &name, key: MANIFESTS_KEY };
-            let old = self.cluster.read_own_secret(&secret).await?;
+            let old = self.cluster().read_own_secret(&secret).await?;
             if old.as_ref().is_some_and(|old| old.value.as_ref() == Some(&value)) {
                 continue;
             }
-            self.cluster.write_own_secret(&secret, &value, old.as_ref().map(|old| &*old.version)).await?;
+            self.cluster().write_own_secret(&secret, &value, old.as_ref().map(|old| &*old.version)).await?;
         }
         Ok(())
     }
@@ -381,7 +386,7 @@ impl RecordStore {
         while part < parts {
             let name = self.manifest_name(number, part);
             let secret = OwnSecret { namespace: &self.name.namespace, name: &name, key: MANIFESTS_KEY };
-            let read = self.cluster.read_own_secret(&secret).await?;
+            let read = self.cluster().read_own_secret(&secret).await?;
             let value = read.and_then(|read| read.value).ok_or_else(damaged)?;
             let end = value.iter().position(|byte| *byte == b'\n').ok_or_else(damaged)?;
             let (header, rest) = value.split_at(end);
@@ -413,7 +418,7 @@ impl RecordStore {
                 dry_run: false,
                 allow_secret: true,
             };
-            match self.cluster.delete(&request).await {
+            match self.cluster().delete(&request).await {
                 Ok(_) => {}
                 Err(WriteError::NotFound { .. }) => break,
                 Err(error) => return Err(error.into()),
