@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::record::HolderTimes;
 use jiff::Timestamp;
 use taffrail_apps::sets::{RunObject, SetHolder, SetName, SetVerb};
 use taffrail_object::ObjectKey;
@@ -62,6 +63,8 @@ pub struct SyncRequest {
     pub take_over: Vec<String>,
     /// True to delete and create again what cannot be changed in place.
     pub replaces: bool,
+    /// The times by which another holder of the set is judged.
+    pub holder: HolderTimes,
 }
 
 /// The consent to deletions.

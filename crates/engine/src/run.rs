@@ -67,7 +67,8 @@ pub async fn sync(
         // Wrong manifests are told without touching the set.
         declare(&view, request, files)?;
     }
-    let store = RecordStore::new(view.cluster()?, request.set.clone(), request.actor.clone());
+    let store = RecordStore::new(view.cluster()?, request.set.clone(), request.actor.clone())
+        .with_times(request.holder);
     let mut record = store.take(&mut |holder| caller.take(&SyncEvent::Held(holder))).await?;
     let (view, stop) = (&mut view, stop.clone());
     let mut held = Held {
@@ -426,6 +427,7 @@ impl Held<'_> {
         caller: &mut dyn SyncCaller,
     ) -> Result<SyncRun, EngineError> {
         let (mut answers, mut restarted) = (Vec::new(), is_resumed);
+        self.view.follow(&run.tasks.iter().map(|task| task.key.clone()).collect());
         if is_resumed {
             // What the watch shows after it began is newer than all that was sent before.
             self.view.look(&watched(&run), PATIENCE).await?;

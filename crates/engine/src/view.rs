@@ -114,7 +114,7 @@ impl View {
         keys: &BTreeSet<ObjectKey>,
         at_most: Duration,
     ) -> Result<(), EngineError> {
-        self.watch(keys);
+        self.follow(keys);
         self.watcher.ask().await;
         if !at_most.is_zero() {
             self.watcher.soon(at_most).await;
@@ -124,7 +124,8 @@ impl View {
         self.ask_for_unseen(keys).await
     }
 
-    fn watch(&mut self, keys: &BTreeSet<ObjectKey>) {
+    /// Begins to watch objects that will be looked at. All at once, so that a list a kind brings them.
+    pub(crate) fn follow(&mut self, keys: &BTreeSet<ObjectKey>) {
         let known = self.watcher.fleet().snapshots.first().and_then(|it| it.kinds());
         let lacks_kind =
             known.is_some_and(|catalog| keys.iter().any(|key| catalog.get(&key.group_kind()).is_none()));

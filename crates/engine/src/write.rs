@@ -472,9 +472,13 @@ fn has_finalizer(document: &OwnedDocument) -> bool {
     finalizers(document).iter().any(|it| it == HOOK_FINALIZER)
 }
 
-/// Returns true for a message of an API server that refuses to change an object in place.
+/// Returns true for a message of an API server that may refuse to change an object in place: one that says so, and one of an
+/// invalid object, which may be cut before it does.
 pub(crate) fn is_immutable(message: &str) -> bool {
     let message = message.to_lowercase();
+    if message.contains("\" is invalid: ") {
+        return true;
+    }
     [
         "is immutable",
         "immutable field",

@@ -1,3 +1,7 @@
 //! Syncs of simulated clusters.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::print_stdout, reason = "a test of many points prints their number")]
+
+mod harness;
+mod killed;

@@ -5,7 +5,8 @@ use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -14,7 +15,7 @@ use futures::stream::{BoxStream, StreamExt as _};
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, DATE, HOST, HeaderMap, HeaderValue,
 };
-use http::{Request, Response, Uri};
+use http::{Method, Request, Response, Uri};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::{Frame, Incoming};
@@ -88,6 +89,35 @@ impl Manner {
     }
 }
 
+/// The stage of a write on its way through a gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteStage {
+    /// The client sent it, and the server does not have it yet.
+    Sent,
+    /// The server answered, and the client does not have the answer yet.
+    Answered,
+}
+
+/// A write on its way through a gate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PassingWrite {
+    /// Its number among all writes of the gate, from 0.
+    pub number: usize,
+    /// The stage.
+    pub stage: WriteStage,
+    /// The method of the request.
+    pub method: String,
+    /// The path and query of the request.
+    pub path: String,
+    /// The form of its body.
+    pub content_type: String,
+    /// The status of the answer, once there is one.
+    pub status: Option<u16>,
+}
+
+/// Decides about each write and stage if it goes on; one that does not is held until its client leaves.
+type WriteJudge = Arc<dyn Fn(&PassingWrite) -> bool + Send + Sync>;
+
 type Body = UnsyncBoxBody<Bytes, io::Error>;
 
 /// A proxy before an API server on a loopback address; it runs until the runtime ends.
@@ -103,6 +133,8 @@ struct Shared {
     manner: watch::Sender<Manner>,
     backend: Backend,
     client: Client<HttpsConnector<HttpConnector>, Incoming>,
+    judge: Mutex<Option<WriteJudge>>,
+    writes: AtomicUsize,
 }
 
 impl Gate {
@@ -117,10 +149,17 @@ impl Gate {
         let authority = fs::read_to_string(folder.join("ca.crt"))?;
         let connector =
             HttpsConnectorBuilder::new().with_tls_config(trusting(&backend.authority)?).https_only();
-        let client = Client::builder(TokioExecutor::new()).build(connector.enable_all_versions().build());
+        // Over HTTP/2 the requests of many clients would share the streams that the server allows one connection.
+        let client = Client::builder(TokioExecutor::new()).build(connector.enable_http1().build());
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("no port is free")?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared { manner: watch::Sender::new(Manner::Honest), backend, client });
+        let shared = Arc::new(Shared {
+            manner: watch::Sender::new(Manner::Honest),
+            backend,
+            client,
+            judge: Mutex::new(None),
+            writes: AtomicUsize::new(0),
+        });
         let serving = Arc::clone(&shared);
         tokio::spawn(async move {
             loop {
@@ -133,6 +172,11 @@ impl Gate {
             }
         });
         Ok(Gate { address, authority, shared })
+    }
+
+    /// Asks `judge` about each write at each of its stages: one for which it returns false is held until its client leaves.
+    pub fn judge_writes(&self, judge: impl Fn(&PassingWrite) -> bool + Send + Sync + 'static) {
+        *self.shared.judge.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(judge));
     }
 
     /// Sets the manner in which requests are treated from now on, and open watches too.
@@ -209,9 +253,44 @@ impl Shared {
                 whole(401, "application/json", &status.to_string())
             }
             Manner::Honest | Manner::Swallowing(_) | Manner::Moved(_) => {
-                self.forward(request, manner).await.unwrap_or_else(|_| bad_gateway())
+                let judge = self.judge.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                match judge.filter(|_| request.method() != Method::GET) {
+                    Some(judge) => self.forward_write(request, manner, judge).await,
+                    None => self.forward(request, manner).await.unwrap_or_else(|_| bad_gateway()),
+                }
             }
         }
+    }
+
+    async fn forward_write(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        manner: Manner,
+        judge: WriteJudge,
+    ) -> Response<Body> {
+        let mut write = PassingWrite {
+            number: self.writes.fetch_add(1, Ordering::SeqCst),
+            stage: WriteStage::Sent,
+            method: request.method().to_string(),
+            path: request.uri().path_and_query().map(ToString::to_string).unwrap_or_default(),
+            content_type: request
+                .headers()
+                .get(CONTENT_TYPE)
+                .and_then(|form| form.to_str().ok())
+                .unwrap_or_default()
+                .to_owned(),
+            status: None,
+        };
+        if !judge(&write) {
+            return std::future::pending().await;
+        }
+        let answer = self.forward(request, manner).await.unwrap_or_else(|_| bad_gateway());
+        write.stage = WriteStage::Answered;
+        write.status = Some(answer.status().as_u16());
+        if !judge(&write) {
+            return std::future::pending().await;
+        }
+        answer
     }
 
     async fn forward(self: Arc<Self>, request: Request<Incoming>, manner: Manner) -> Result<Response<Body>> {

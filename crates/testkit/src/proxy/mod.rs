@@ -7,5 +7,5 @@ mod gate;
 mod line;
 mod times;
 
-pub use gate::{Backend, DeadAnswer, Gate, Manner};
+pub use gate::{Backend, DeadAnswer, Gate, Manner, PassingWrite, WriteStage};
 pub use line::{Line, Proxy};

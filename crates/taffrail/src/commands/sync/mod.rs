@@ -13,8 +13,8 @@ use jiff::SignedDuration;
 use taffrail_apps::sets::{SetName, SetVerb};
 use taffrail_cluster::ListStrategy;
 use taffrail_engine::{
-    EngineError, ManifestText, Manifests, PruneConsent, Stop, SyncCaller, SyncEvent, SyncPlan, SyncReport,
-    SyncRequest,
+    EngineError, HolderTimes, ManifestText, Manifests, PruneConsent, Stop, SyncCaller, SyncEvent, SyncPlan,
+    SyncReport, SyncRequest,
 };
 use taffrail_observe::{FleetMembers, FleetWatcher, WatchRequest};
 use taffrail_plan::order::Dialect;
@@ -206,6 +206,7 @@ impl Runs<'_> {
             force_conflicts: self.writing.force_conflicts,
             take_over: self.writing.take_over.clone(),
             replaces: self.writing.force,
+            holder: HolderTimes::default(),
         }
     }
 }
