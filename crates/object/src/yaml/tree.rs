@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
 
 use granit_parser::{Event, Marker, Parser, ScalarStyle};
 use serde_json::{Map, Value};
@@ -151,6 +152,11 @@ fn build(text: &str, builder: &mut Builder) -> Result<(), (u64, Stop)> {
     while let Some(next) = parser.next_event() {
         let (event, span) =
             next.map_err(|error| (line_of(error.marker()), Stop::Syntax(super::first_line(&error.info()))))?;
+        if builder.written.is_some()
+            && let Some(reason) = differs_in_flow(&event, span.byte_range(), &plain)
+        {
+            return Err((line_of(&span.start), reason.into()));
+        }
         let event = match (event, &mut original) {
             (Event::Scalar(read, style, anchor, tag), Some(original)) => {
                 let chars = (span.start.index(), span.end.index());
@@ -169,6 +175,21 @@ fn build(text: &str, builder: &mut Builder) -> Result<(), (u64, Stop)> {
         builder.take(event).map_err(|stop| (line_of(&span.start), stop))?;
     }
     Ok(())
+}
+
+/// Returns the reason why Go's library reads something else of an unquoted scalar in a flow list or map; `None` if it does not.
+/// By YAML 1.1 a colon ends a scalar only before a blank, and a tag may have a comma.
+fn differs_in_flow(event: &Event<'_>, span: Option<Range<usize>>, text: &str) -> Option<&'static str> {
+    let Event::Scalar(scalar, ScalarStyle::Plain, _, tag) = event else { return None };
+    let rest = text.get(span?.end..)?;
+    let is_of_flow = |letter: Option<char>| matches!(letter, Some(',' | '[' | ']' | '{' | '}'));
+    if tag.is_some() && scalar.is_empty() && is_of_flow(rest.chars().next()) {
+        return Some("a tag in a flow list or map has no value");
+    }
+    let rest = rest.trim_start().strip_prefix(':')?;
+    is_of_flow(rest.chars().next()).then_some(
+        "a colon stands before a comma or bracket; write a space behind it for a key, or quotes around a text",
+    )
 }
 
 /// The maximum [`weight`] that anchors and aliases may add for each byte of text; a document that exceeds it is an

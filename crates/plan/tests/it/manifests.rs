@@ -178,6 +178,10 @@ fn values_are_those_that_gos_library_reads() {
             &config_map("a", "data: !!int 1.5\n"),
             &config_map("a", "data: !!binary '%'\n"),
             &config_map("a", "\u{feff}data: {}\n"),
+            &config_map("a", "data: {list: [a:, b]}\n"),
+            &config_map("a", "data: {a:}\n"),
+            &config_map("a", "data: {a :[1]}\n"),
+            &config_map("a", "data: {a: &b !!str,1}\n"),
         ]),
         str![[r#"
 web.yaml:5: not YAML: a YAML key is not a string
@@ -201,6 +205,14 @@ web.yaml:5: not YAML: a value does not have the type of its tag
 web.yaml:5: not YAML: a value does not have the type of its tag
   check indentation, quotes and brackets; documents are separated by lines of --- alone
 web.yaml:5: not YAML: a line begins with a byte order mark
+  check indentation, quotes and brackets; documents are separated by lines of --- alone
+web.yaml:5: not YAML: a colon stands before a comma or bracket; write a space behind it for a key, or quotes around a text
+  check indentation, quotes and brackets; documents are separated by lines of --- alone
+web.yaml:5: not YAML: a colon stands before a comma or bracket; write a space behind it for a key, or quotes around a text
+  check indentation, quotes and brackets; documents are separated by lines of --- alone
+web.yaml:5: not YAML: ':' may not precede any of `[{` in flow mapping
+  check indentation, quotes and brackets; documents are separated by lines of --- alone
+web.yaml:5: not YAML: a tag in a flow list or map has no value
   check indentation, quotes and brackets; documents are separated by lines of --- alone
 
 "#]]
