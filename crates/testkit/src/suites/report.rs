@@ -34,8 +34,10 @@ pub struct Outcome {
     pub verdict: Verdict,
     /// The reason why the test is known not to pass; `None` for one that should pass.
     pub reason: Option<&'static str>,
-    /// The output of the test, if it did not pass.
+    /// The output of the test, if it did not pass at its first run.
     pub output: String,
+    /// True if it failed at its first run, and passed when it was run again alone.
+    pub is_second: bool,
 }
 
 /// The results of a suite on a server.
@@ -84,7 +86,7 @@ impl Built {
             };
             let reason =
                 known.iter().find(|known| known.test == test.as_str()).map(|known: &Known| known.reason);
-            Outcome { test: test.clone(), verdict, reason, output }
+            Outcome { test: test.clone(), verdict, reason, output, is_second: false }
         });
         Ok(Report { suite: self.suite, server, outcomes: outcomes.collect() })
     }
@@ -122,6 +124,25 @@ fn read(told: &str) -> BTreeMap<&str, (Verdict, String)> {
 }
 
 impl Report {
+    /// Lists the tests that failed and are not known to.
+    pub fn failed(&self) -> Vec<String> {
+        let failed = self.outcomes.iter().filter(|outcome| {
+            matches!(outcome.verdict, Verdict::Failed | Verdict::Lost) && outcome.reason.is_none()
+        });
+        failed.map(|outcome| outcome.test.clone()).collect()
+    }
+
+    /// Takes the results of tests that failed at first and passed when they were run again alone: they have time limits of their
+    /// own, which a busy machine exceeds.
+    pub fn take_second(&mut self, second: &Report) {
+        let passed = |test: &str| {
+            second.outcomes.iter().any(|outcome| outcome.test == test && outcome.verdict == Verdict::Passed)
+        };
+        for outcome in self.outcomes.iter_mut().filter(|outcome| passed(&outcome.test)) {
+            (outcome.verdict, outcome.is_second) = (Verdict::Passed, true);
+        }
+    }
+
     /// Returns the number of tests with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.outcomes.iter().filter(|outcome| outcome.verdict == verdict).count()
@@ -132,7 +153,13 @@ impl Report {
         let all = self.outcomes.len();
         let passed = self.count(Verdict::Passed);
         let mut text = format!("{} on {}: {passed} of {all} passed\n", self.suite.name(), self.server.word());
-        for outcome in self.outcomes.iter().filter(|outcome| outcome.verdict != Verdict::Passed) {
+        let told = |outcome: &&Outcome| outcome.verdict != Verdict::Passed || outcome.is_second;
+        for outcome in self.outcomes.iter().filter(told) {
+            if outcome.is_second {
+                let first = outcome.output.lines().next().unwrap_or_default().trim();
+                let _ = writeln!(text, "  {:<12} {:<55} at first: {first}", "passed again", outcome.test);
+                continue;
+            }
             let verdict = match outcome.verdict {
                 Verdict::Passed => "passed",
                 Verdict::Failed => "failed",
@@ -149,7 +176,7 @@ impl Report {
     /// empty if all is as expected.
     pub fn faults(&self) -> Vec<String> {
         let faults = self.outcomes.iter().filter_map(|outcome| {
-            let Outcome { test, verdict, reason, output } = outcome;
+            let Outcome { test, verdict, reason, output, .. } = outcome;
             match (verdict, reason) {
                 (Verdict::Failed | Verdict::Lost, None) => {
                     Some(format!("{test} failed on {}:\n{output}", self.server.word()))
@@ -176,7 +203,13 @@ mod tests {
                         (0.1s)\n=== RUN   TestB\n--- PASS: TestB (0.1s)\nFAIL\n";
 
     fn report(verdict: Verdict, reason: Option<&'static str>) -> Report {
-        let outcome = Outcome { test: "TestA".to_owned(), verdict, reason, output: "said".to_owned() };
+        let outcome = Outcome {
+            test: "TestA".to_owned(),
+            verdict,
+            reason,
+            output: "said".to_owned(),
+            is_second: false,
+        };
         Report { suite: Suite::Apply, server: Server::Sim, outcomes: vec![outcome] }
     }
 
@@ -186,6 +219,17 @@ mod tests {
         assert_eq!(results["TestA"], (Verdict::Failed, "    a_test.go:1: no\n".to_owned()));
         assert_eq!(results["TestB"].0, Verdict::Passed);
         assert_eq!(results.len(), 2);
+    }
+
+    #[test]
+    fn a_test_that_passes_when_it_is_run_again_is_told() {
+        let mut first = report(Verdict::Failed, None);
+        assert_eq!(first.failed(), ["TestA"]);
+        first.take_second(&report(Verdict::Failed, None));
+        assert_eq!(first.faults().len(), 1);
+        first.take_second(&report(Verdict::Passed, None));
+        assert!(first.faults().is_empty());
+        assert!(first.table().contains("passed again TestA"), "{}", first.table());
     }
 
     #[test]

@@ -54,7 +54,12 @@ impl GoSuite {
 fn on_real(suite: Suite, built: &Built, only: Option<&[String]>) -> Result<Report> {
     let name = format!("conformance-{}-{}", suite.name(), std::process::id());
     let plane = ControlPlane::start(&Suite::control_plane(name))?;
-    built.run(Server::Real, plane.kubeconfig(), only)
+    let mut report = built.run(Server::Real, plane.kubeconfig(), only)?;
+    let failed = report.failed();
+    if !failed.is_empty() {
+        report.take_second(&built.run(Server::Real, plane.kubeconfig(), Some(&failed))?);
+    }
+    Ok(report)
 }
 
 fn on_sim(built: &Built, only: Option<&[String]>) -> Result<Report> {
