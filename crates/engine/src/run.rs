@@ -39,10 +39,13 @@ const HEARTBEAT: Duration = Duration::from_secs(15);
 /// Interval at which a run looks whether it may go on if nothing happens.
 const TICK: Duration = Duration::from_secs(1);
 
+/// Maximum time of the requests of one action.
+const REQUEST: Duration = Duration::from_secs(60);
+
 /// Maximum number of writes that are sent to one API server at one time.
 const AT_ONCE: usize = 16;
 
-/// Number of good runs whose manifests are kept, for a rollback.
+/// Number of good runs with different manifests whose manifests are kept, for a rollback.
 const GOOD_RUNS: usize = 3;
 
 /// Carries out a request in the cluster of `watcher`, and waits until its objects are ready.
@@ -66,6 +69,9 @@ pub async fn sync(
         declare(&view, request, files)?;
     }
     let store = RecordStore::new(view.cluster()?, request.set.clone(), request.actor.clone());
+    if request.creates_namespace {
+        store.create_namespace().await?;
+    }
     let mut record = store.take(&mut |holder| caller.take(&SyncEvent::Held(holder))).await?;
     let (view, stop) = (&mut view, stop.clone());
     let mut held = Held {
@@ -144,8 +150,8 @@ struct Declared {
     left_alone: BTreeSet<ObjectKey>,
 }
 
-/// Returns the digest of the manifests and of the options that decide about the steps: a run continues only under the same.
-fn digest_of(request: &SyncRequest, files: &[ManifestText]) -> String {
+/// Returns the digest of manifests, by which equal ones are known.
+fn digest_of(files: &[ManifestText]) -> String {
     let mut hash = Sha256::new();
     for file in files {
         for part in [&file.path, &file.content] {
@@ -153,7 +159,18 @@ fn digest_of(request: &SyncRequest, files: &[ManifestText]) -> String {
             hash.update(part.as_bytes());
         }
     }
-    hash.update(format!("{:?}", (request.verb, request.dialect, &request.annotations, &request.prune)));
+    hex(hash)
+}
+
+/// Returns the digest of manifests and of the options that decide about the steps: a run continues only under the same.
+fn run_digest(request: &SyncRequest, manifests: &str) -> String {
+    let SyncRequest { verb, dialect, annotations, prune, .. } = request;
+    let mut hash = Sha256::new();
+    hash.update(format!("{manifests} {verb:?} {dialect:?} {annotations:?} {prune:?}"));
+    hex(hash)
+}
+
+fn hex(hash: Sha256) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -199,9 +216,10 @@ impl Held<'_> {
             let runs = self.record.summary.runs.iter();
             runs.filter(|run| run.is_kept && run.phase == SetPhase::Succeeded)
         };
+        let now = good().next().map(|run| &run.digest);
         let number = match number {
             Some(number) => number,
-            None => match good().nth(1) {
+            None => match good().find(|run| now.is_some_and(|now| run.digest != *now)) {
                 Some(run) => run.number,
                 None => {
                     let why = format!(
@@ -241,7 +259,8 @@ impl Held<'_> {
         caller: &mut dyn SyncCaller,
     ) -> Result<SyncReport, EngineError> {
         let objects = &*declared.objects;
-        let digest = digest_of(self.request, files);
+        let manifests = digest_of(files);
+        let digest = run_digest(self.request, &manifests);
         let unfinished = self.unfinished(&digest, caller).await?;
         let compared = match self.request.verb {
             SetVerb::Sync | SetVerb::Rollback => {
@@ -254,7 +273,7 @@ impl Held<'_> {
         let is_resumed = unfinished.is_some();
         let (run, kept) = match unfinished {
             Some(run) => (run, Vec::new()),
-            None => self.begin(declared, &compared, &digest, caller).await?,
+            None => self.begin(declared, &compared, (&manifests, &digest), caller).await?,
         };
         if is_resumed {
             caller.take(&SyncEvent::Resumed(&run));
@@ -339,7 +358,7 @@ impl Held<'_> {
         &mut self,
         declared: &Declared,
         compared: &[Comparison],
-        digest: &str,
+        (manifests, digest): (&str, &str),
         caller: &mut dyn SyncCaller,
     ) -> Result<(SyncRun, Vec<KeptEntry>), EngineError> {
         let (cluster, discovery) = (self.view.cluster()?, self.view.discovery()?);
@@ -398,7 +417,7 @@ impl Held<'_> {
             verb: self.request.verb,
             phase: SetPhase::Running,
             revision: self.request.revision.clone(),
-            digest: digest.to_owned(),
+            digest: manifests.to_owned(),
             actor: self.request.actor.clone(),
             started,
             ended: None,
@@ -479,7 +498,8 @@ impl Held<'_> {
         caller: &mut dyn SyncCaller,
     ) -> Result<bool, EngineError> {
         let Some(last) = self.record.summary.runs.first_mut() else { return Ok(false) };
-        if last.is_kept || self.has_tried_to_keep || work.files.is_empty() {
+        let applies = matches!(self.request.verb, SetVerb::Sync | SetVerb::Rollback);
+        if last.is_kept || self.has_tried_to_keep || work.files.is_empty() || !applies {
             return Ok(false);
         }
         self.has_tried_to_keep = true;
@@ -505,17 +525,13 @@ impl Held<'_> {
             return Ok(Vec::new());
         }
         let (cluster, options) = (self.view.cluster()?, self.write_options());
-        let comparer = self.comparer(&cluster, &options)?;
-        let writer = Writer {
-            cluster: &cluster,
-            discovery: comparer.discovery,
-            options: &options,
-            comparer: &comparer,
-            run: &run.id,
-        };
+        let Comparer { discovery, types, coming, last, .. } = self.comparer(&cluster, &options)?;
         let one = |action: &Action| {
-            let (writer, action) = (&writer, action.clone());
+            let (cluster, options, action) = (cluster.within(REQUEST), &options, action.clone());
             async move {
+                let comparer = Comparer { cluster: &cluster, discovery, options, types, coming, last };
+                let writer =
+                    Writer { cluster: &cluster, discovery, options, comparer: &comparer, run: &run.id };
                 let at = action.task();
                 let Some(task) = run.tasks.get(at) else {
                     return (at, Written::of(Answer::Failed("the run has no such task".to_owned())));
@@ -586,8 +602,11 @@ impl Held<'_> {
     /// Drops the manifests of runs to which nobody rolls back: those of the last good ones and of the last run stay.
     async fn drop_manifests(&mut self) -> Result<(), EngineError> {
         let runs = &mut self.record.summary.runs;
+        let mut seen = BTreeSet::new();
         let good = runs.iter().filter(|run| run.is_kept && run.phase == SetPhase::Succeeded);
-        let mut keep: Vec<u64> = good.take(GOOD_RUNS).map(|run| run.number).collect();
+        // Of runs with equal manifests the newest one is enough.
+        let other = good.filter(|run| seen.insert(&run.digest));
+        let mut keep: Vec<u64> = other.take(GOOD_RUNS).map(|run| run.number).collect();
         keep.extend(runs.first().map(|run| run.number));
         let mut dropped = Vec::new();
         for run in runs.iter_mut().filter(|run| run.is_kept && !keep.contains(&run.number)) {

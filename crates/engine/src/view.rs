@@ -18,6 +18,9 @@ use crate::write::HOOK_FINALIZER;
 /// Time for which an object that this process wrote may be missing among the watched ones before the API server is asked.
 const UNSEEN: Duration = Duration::from_secs(2);
 
+/// Time for which a connection can be used: longer than any run.
+const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
+
 /// One cluster whose objects are watched.
 pub(crate) struct View {
     watcher: FleetWatcher,
@@ -79,9 +82,10 @@ impl View {
         self.watcher.namespace(0)
     }
 
-    /// Returns the connection for requests that end within the time of one request from now.
+    /// Returns the connection. Whoever uses it limits the time of each request.
     pub(crate) fn cluster(&self) -> Result<Cluster, EngineError> {
-        self.watcher.cluster(&self.name).ok_or_else(|| self.gone())
+        let cluster = self.watcher.cluster(&self.name).ok_or_else(|| self.gone())?;
+        Ok(cluster.with_timeout(LONGEST))
     }
 
     /// Returns the kinds that the server serves.

@@ -209,9 +209,9 @@ impl RecordStore {
         RecordStore { times, ..self }
     }
 
-    /// Returns the connection, whose time begins now: a process holds a set for longer than one request may take.
+    /// Returns the connection for one request.
     fn cluster(&self) -> Cluster {
-        self.cluster.with_timeout(REQUEST_TIME)
+        self.cluster.within(REQUEST_TIME)
     }
 
     /// Reads the record; `None` if there is no such set.
@@ -242,6 +242,30 @@ impl RecordStore {
 
     fn damaged(&self, cause: SetRecordError) -> RecordError {
         RecordError::Damaged { record: self.name.record_key().path(), cause }
+    }
+
+    /// Creates the namespace of the set unless it exists.
+    ///
+    /// # Errors
+    /// Returns an error if the API server does not let it be created.
+    pub(crate) async fn create_namespace(&self) -> Result<(), RecordError> {
+        let resource = ApiResource { namespaced: false, ..core("Namespace", "namespaces") };
+        let body = json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": self.name.namespace },
+        });
+        let body = body.to_string();
+        let request =
+            CreateRequest { resource: &resource, namespace: None, body: body.as_bytes(), dry_run: false };
+        match self.cluster().create(&request).await {
+            Ok(_) | Err(WriteError::Conflict { .. }) => Ok(()),
+            Err(error) => {
+                match self.cluster().get(&resource, None, &self.name.namespace, Projection::Metadata).await {
+                    // Who may not create namespaces need not if it exists.
+                    Ok(Some(_)) => Ok(()),
+                    Ok(None) | Err(_) => Err(error.into()),
+                }
+            }
+        }
     }
 
     /// Becomes the holder of the set, whose record is created if there is none. A holder that does not write for
@@ -390,11 +414,16 @@ impl RecordStore {
         self.end(freed).await
     }
 
-    /// Gives the set free, with its record as it was saved last.
+    /// Gives the set free, with its record as it was saved last; a record without a run was created in vain, and is deleted.
     ///
     /// # Errors
     /// As [`RecordStore::release`].
     pub async fn give_up(&self) -> Result<(), RecordError> {
+        let stored = self.held.lock().await.clone();
+        if stored.as_ref().is_some_and(|stored| stored.summary.runs.is_empty()) {
+            let deleted = self.delete().await;
+            return self.end(deleted).await;
+        }
         let freed = self
             .write(false, |before| {
                 let after = SetSummary { holder: None, ..before.clone() };
@@ -517,6 +546,13 @@ impl RecordStore {
         self.beat().await?;
         let kept: Vec<u64> = record.summary.runs.iter().map(|run| run.number).collect();
         self.remove_manifests(&kept, &|_| false).await?;
+        let deleted = self.delete().await;
+        *self.held.lock().await = None;
+        deleted
+    }
+
+    /// Deletes the ConfigMap that this process holds.
+    async fn delete(&self) -> Result<(), RecordError> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -532,10 +568,7 @@ impl RecordStore {
                 allow_secret: false,
             };
             match self.cluster().delete(&request).await {
-                Ok(_) | Err(WriteError::NotFound { .. }) => {
-                    *self.held.lock().await = None;
-                    return Ok(());
-                }
+                Ok(_) | Err(WriteError::NotFound { .. }) => return Ok(()),
                 Err(WriteError::Conflict { .. } | WriteError::Uncertain(_)) if tries < TRIES => {
                     match self.beat().await {
                         Ok(()) => {}

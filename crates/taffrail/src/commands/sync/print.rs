@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
 use taffrail_api::text;
@@ -24,8 +25,14 @@ pub(super) struct Progress {
     /// The cluster, if there are several.
     cluster: String,
     told: BTreeMap<usize, &'static str>,
-    waiting: String,
+    /// The objects that the run waits for, each with the time since when.
+    waiting: BTreeMap<ObjectKey, Instant>,
+    /// The line about them that was printed last.
+    line: String,
 }
+
+/// Time for which a run must wait for an object before a line says so: most objects are ready at once.
+const UNTOLD: Duration = Duration::from_secs(2);
 
 /// A line about an object: sign, colour and word.
 type Word = (&'static str, Style, &'static str);
@@ -33,7 +40,13 @@ type Word = (&'static str, Style, &'static str);
 impl Progress {
     pub(super) fn new(console: &Console, cluster: Option<&str>) -> Progress {
         let cluster = cluster.map(|name| format!("{name} ")).unwrap_or_default();
-        Progress { console: console.clone(), cluster, told: BTreeMap::new(), waiting: String::new() }
+        Progress {
+            console: console.clone(),
+            cluster,
+            told: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            line: String::new(),
+        }
     }
 
     /// Prints what is new in an event. An error says that stdout is closed.
@@ -83,23 +96,32 @@ impl Progress {
     }
 
     fn waiting(&mut self, out: &mut impl Write, waiting_for: &[WaitingFor]) -> io::Result<()> {
-        let named = waiting_for.iter().take(MAX_NAMED).map(|it| {
+        let now = Instant::now();
+        self.waiting.retain(|key, _| waiting_for.iter().any(|it| it.key == *key));
+        for it in waiting_for {
+            self.waiting.entry(it.key.clone()).or_insert(now);
+        }
+        let long = waiting_for
+            .iter()
+            .filter(|it| self.waiting.get(&it.key).is_some_and(|since| now.duration_since(*since) >= UNTOLD));
+        let (mut named, mut more) = (Vec::new(), 0);
+        for it in long {
             let why = if it.reason.is_empty() { String::new() } else { format!(" ({})", it.reason) };
-            format!("{} {}{why}", it.key.kind, it.key.path())
-        });
-        let mut line = named.collect::<Vec<_>>().join(", ");
-        if waiting_for.len() > MAX_NAMED {
-            line.push_str(&format!(" and {} more", waiting_for.len() - MAX_NAMED));
+            match named.len() < MAX_NAMED {
+                true => named.push(format!("{} {}{why}", it.key.kind, it.key.path())),
+                false => more += 1,
+            }
         }
-        if line == self.waiting {
+        let mut line = named.join(", ");
+        if more > 0 {
+            line.push_str(&format!(" and {more} more"));
+        }
+        if line == self.line || line.is_empty() {
             return Ok(());
         }
-        self.waiting = line;
-        if self.waiting.is_empty() {
-            return Ok(());
-        }
+        self.line = line;
         let dim = Style::new().dimmed();
-        say!(out, "{}{}  waiting for {}{:#}", printable(&self.cluster), dim, printable(&self.waiting), dim)
+        say!(out, "{}{}  waiting for {}{:#}", printable(&self.cluster), dim, printable(&self.line), dim)
     }
 }
 
