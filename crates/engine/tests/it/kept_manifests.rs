@@ -95,16 +95,18 @@ async fn missing_cut_and_edited_parts_are_errors() {
         ("v1-0", &|bytes| header(&bytes, &|it| it["more"] = json!(true))),
         ("v1-0", &|_| b"\n".to_vec()),
     ];
+    store.keep_manifests(&run, &large).await.unwrap();
     for (number, (end, damage)) in damages.into_iter().enumerate() {
-        store.keep_manifests(&run, &large).await.unwrap();
-        let mut edited = secret(&shop, &format!("taffrail-set-web-{end}"));
+        let whole = secret(&shop, &format!("taffrail-set-web-{end}"));
+        let mut edited = whole.clone();
         edited["data"]["manifests"] = json!(STANDARD.encode(damage(value(&edited))));
         put(&shop, edited);
         let error = store.read_manifests(&run).await.err().unwrap();
         assert!(matches!(error, RecordError::Manifests(1)), "{number}: {error:?}");
         assert!(error.hint().contains("from their source"), "{}", error.hint());
+        put(&shop, whole);
+        assert!(same(&store.read_manifests(&run).await.unwrap(), &large), "{number}");
     }
-    store.keep_manifests(&run, &large).await.unwrap();
     shop.sim.delete("v1", "Secret", "shop", "taffrail-set-web-v1-1");
     assert!(matches!(store.read_manifests(&run).await, Err(RecordError::Manifests(1))));
     // Those of the same number, which another process kept for another run.

@@ -43,7 +43,10 @@ pub(super) fn run(arguments: &HistoryArguments, set: &str, console: &Console) ->
     let (mut items, mut failed, mut without) = (Vec::new(), Vec::new(), Vec::new());
     for Asked { cluster, set, answer } in asked {
         match answer {
-            Ok(Some(history)) => items.push(history),
+            Ok(Some(mut history)) => {
+                history.runs.truncate(usize::from(arguments.limit));
+                items.push(history);
+            }
             Ok(None) => without.push((cluster, set)),
             Err(failure) => failed.push(failure),
         }
@@ -140,7 +143,7 @@ fn runs(
     let mut table = table.spare(&["BY", "WHEN"]);
     let now = Timestamp::now();
     for history in histories {
-        for run in history.runs.iter().take(usize::from(arguments.limit)) {
+        for run in &history.runs {
             table.row(columns.iter().map(|column| cell(history, run, now, column)).collect())?;
         }
     }
