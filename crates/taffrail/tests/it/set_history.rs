@@ -111,10 +111,10 @@ fn runs_of_a_set_are_listed_and_one_with_its_objects() {
         &answer.stdout,
         str![[r#"
 run 2 of the set shop/web: sync of v2 by ann@laptop, Succeeded
-RESULT   KIND       NAMESPACE  NAME  MESSAGE
-Created  ConfigMap  shop       c     -
-Changed  ConfigMap  shop       a     -
-Pruned   ConfigMap  shop       b     -
+RESULT    KIND        NAMESPACE   NAME   MESSAGE
+Created   ConfigMap   shop        c      -
+Changed   ConfigMap   shop        a      -
+Pruned    ConfigMap   shop        b      -
 
 "#]],
     );
