@@ -251,7 +251,7 @@ impl IdentitySecret {
     }
 
     fn secret(&self) -> OwnSecret<'_> {
-        OwnSecret { namespace: &self.namespace, name: &self.name, key: NAME }
+        OwnSecret { namespace: &self.namespace, name: &self.name, key: NAME, ..OwnSecret::default() }
     }
 
     fn version(&self) -> MutexGuard<'_, Option<String>> {

@@ -37,6 +37,7 @@ mod row_part;
 mod rules;
 #[cfg(feature = "schema")]
 pub mod schema;
+mod sets;
 mod settings;
 mod status;
 pub mod text;
@@ -72,6 +73,7 @@ pub use relations::{RelatedApp, RelationDirection, RelationRow};
 pub use resources::{ResourceList, ResourceRow};
 pub use row_part::{RowPart, Unobserved};
 pub use rules::{AskedBranch, AskedRules, RuleFaultRow, RuleList, RuleRow, RuleTrial, RulingRow};
+pub use sets::{SetCountRow, SetHistory, SetObjectRow, SetRunRow};
 pub use settings::{SettingList, SettingOrigin, SettingRow};
 pub use status::{StatusCondition, StatusRow};
 pub use together::{InClusters, explained_together, likeness};

@@ -6,7 +6,7 @@ use crate::hub::{AppHistory, PastApp, PastList};
 use crate::{
     API_VERSION, ActionList, ActionRun, Answer, AppDetail, AppRow, AppTree, ClusterRow, DiffRow, EventRow,
     Explanation, FleetOverview, ImpactRow, List, ListItem, ObjectActionRow, ObjectRow, ResourceRow, RuleRow,
-    RuleTrial, RulingRow, SettingList, StatusRow, TrustReport, WaitChange, WaitSummary,
+    RuleTrial, RulingRow, SetHistory, SettingList, StatusRow, TrustReport, WaitChange, WaitSummary,
 };
 
 /// Returns the JSON Schema of each answer of a command, each with the value of the answer's field `kind`.
@@ -27,6 +27,7 @@ pub fn schemas() -> Vec<(&'static str, Schema)> {
         of_list::<Explanation>(),
         of_list::<AppHistory>(),
         ("PastAppList", schema::<PastList<PastApp>>("PastAppList")),
+        of_list::<SetHistory>(),
         of_list::<StatusRow>(),
         of_list::<RuleRow>(),
         of_list::<RulingRow>(),

@@ -10,7 +10,8 @@
 //! | `binaryData` | `results` | a JSON list of [`RunResults`], newest first, packed by gzip |
 //! | `binaryData` | `run` | the state of the run that is not ended, packed by gzip; only the engine reads it |
 //!
-//! Nothing in it is a value of a declared object. Each object of the set bears the annotation [`SET_MARK`].
+//! Nothing in it is a value of a declared object: the manifests of the last runs are in Secrets with the label
+//! [`MANIFESTS_LABEL`], which only a rollback reads. Each object of the set bears the annotation [`SET_MARK`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,6 +30,9 @@ pub const SET_MARK: &str = "taffrail.dev/set";
 
 /// The label of the ConfigMap of a record, by which all of them are found.
 pub const RECORD_LABEL: (&str, &str) = ("taffrail.dev/record", "set");
+
+/// The label of the Secrets in which a set keeps the manifests of its runs; the annotation [`SET_MARK`] names the set.
+pub const MANIFESTS_LABEL: (&str, &str) = ("taffrail.dev/record", "manifests");
 
 /// The key of [`SetSummary`] in the `data` of a record.
 pub const SUMMARY_KEY: &str = "set";
@@ -342,11 +346,23 @@ pub fn pack<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
 /// # Errors
 /// Returns an error if it is damaged, or larger than [`MAX_UNPACKED_BYTES`].
 pub fn unpack<T: for<'de> Deserialize<'de>>(part: &'static str, packed: &[u8]) -> Result<T, SetRecordError> {
+    unpack_at_most(part, packed, MAX_UNPACKED_BYTES)
+}
+
+/// Unpacks a part of a record that has at most `most` bytes.
+///
+/// # Errors
+/// Returns an error if it is damaged, or larger.
+pub fn unpack_at_most<T: for<'de> Deserialize<'de>>(
+    part: &'static str,
+    packed: &[u8],
+    most: usize,
+) -> Result<T, SetRecordError> {
     let mut json = Vec::new();
-    let most = u64::try_from(MAX_UNPACKED_BYTES).unwrap_or(u64::MAX).saturating_add(1);
-    let read = GzDecoder::new(packed).take(most).read_to_end(&mut json);
+    let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    let read = GzDecoder::new(packed).take(limit).read_to_end(&mut json);
     read.map_err(|error| SetRecordError::damaged(part, error))?;
-    if json.len() > MAX_UNPACKED_BYTES {
+    if json.len() > most {
         return Err(SetRecordError::Damaged { part, cause: None });
     }
     serde_json::from_slice(&json).map_err(|error| SetRecordError::damaged(part, error))

@@ -1,8 +1,8 @@
-//! The one Secret that Taffrail writes: that in which an agent keeps its own identity.
+//! The Secrets that Taffrail writes for itself: the identity of an agent, and the manifests that a set keeps for a rollback.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::json;
+use serde_json::{Value, json};
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::{ApiResource, Projection};
 
@@ -11,7 +11,7 @@ use crate::error::ReadError;
 use crate::write::{CreateRequest, PatchRequest, PatchType, WriteError, Writing};
 
 /// The Secret in which a program keeps a value of its own.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct OwnSecret<'a> {
     /// The namespace.
     pub namespace: &'a str,
@@ -19,6 +19,26 @@ pub struct OwnSecret<'a> {
     pub name: &'a str,
     /// The key of the value in the Secret's data; all other keys stay as they are.
     pub key: &'a str,
+    /// The labels that it gets, by which it is found; others stay as they are.
+    pub labels: &'a [(&'a str, &'a str)],
+    /// The annotations that it gets; others stay as they are.
+    pub annotations: &'a [(&'a str, &'a str)],
+}
+
+impl OwnSecret<'_> {
+    /// Returns the metadata of a new Secret.
+    fn metadata(&self) -> Value {
+        let map = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect()
+        };
+        let mut metadata = json!({ "name": self.name, "namespace": self.namespace });
+        for (field, pairs) in [("labels", self.labels), ("annotations", self.annotations)] {
+            if !pairs.is_empty() {
+                metadata[field] = Value::Object(map(pairs));
+            }
+        }
+        metadata
+    }
 }
 
 fn secrets() -> ApiResource {
@@ -46,7 +66,7 @@ impl Cluster {
     /// # Errors
     /// Returns an error if the Secret cannot be read.
     pub async fn read_own_secret(&self, secret: &OwnSecret<'_>) -> Result<Option<OwnSecretRead>, ReadError> {
-        let OwnSecret { namespace, name, key } = *secret;
+        let OwnSecret { namespace, name, key, .. } = *secret;
         let found = self.get(&secrets(), Some(namespace), name, Projection::Full).await?;
         Ok(found.map(|found| {
             let root = found.root();
@@ -69,12 +89,14 @@ impl Cluster {
         value: &[u8],
         read: Option<&str>,
     ) -> Result<String, WriteError> {
-        let OwnSecret { namespace, name, key } = *secret;
+        let OwnSecret { namespace, name, key, .. } = *secret;
         let resource = secrets();
         let data = json!({ key: STANDARD.encode(value) });
         let written = match read {
             Some(version) => {
-                let patch = json!({ "metadata": { "resourceVersion": version }, "data": data }).to_string();
+                let mut metadata = secret.metadata();
+                metadata["resourceVersion"] = json!(version);
+                let patch = json!({ "metadata": metadata, "data": data }).to_string();
                 self.send(Writing::patch(&PatchRequest {
                     resource: &resource,
                     namespace: Some(namespace),
@@ -90,7 +112,7 @@ impl Cluster {
                 let new = json!({
                     "apiVersion": "v1",
                     "kind": "Secret",
-                    "metadata": { "name": name, "namespace": namespace },
+                    "metadata": secret.metadata(),
                     "type": "Opaque",
                     "data": data,
                 });

@@ -398,7 +398,7 @@ fn failure(ask: &Ask, answer: &Answer, resource: &ApiResource, dry_run: bool) ->
 
 /// Returns true if the message of a 403 is that of the API server's check of rights.
 fn tells_missing_right(message: &str) -> bool {
-    message.contains("\" is forbidden: User \"")
+    message.contains(" is forbidden: User \"")
 }
 
 /// Removes the server's message from an error of a Secret where the server, or a webhook of it, may quote the values.

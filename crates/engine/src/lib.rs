@@ -24,7 +24,7 @@ mod write;
 
 pub use compare::{Coming, Types, dry_run_of};
 pub use error::{EngineError, RefusedObject};
-pub use record::{HolderTimes, RecordError, RecordStore, SetRecord};
+pub use record::{HolderTimes, RecordError, RecordStore, SetRecord, history};
 pub use request::{
     ManifestText, Manifests, PlannedObject, PruneConsent, Stop, SyncCaller, SyncEvent, SyncPlan, SyncReport,
     SyncRequest,

@@ -100,6 +100,13 @@ impl Stop {
 pub enum SyncEvent<'a> {
     /// Another process holds the set; the request waits until its record does not move any more.
     Held(&'a SetHolder),
+    /// Something is not as it should be, and the run goes on.
+    Warning {
+        /// The message.
+        message: &'a str,
+        /// The hint for the user; empty if there is none.
+        hint: &'a str,
+    },
     /// A run that another process began is continued.
     Resumed(&'a SyncRun),
     /// The run as it stands now, after each step, with what it waits for.

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
+use futures::future::Either;
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
-use taffrail_apps::sets::{MAX_RUNS, MAX_SET_OBJECTS, SET_MARK, SetPhase, SetRun, SetVerb, pack, unpack};
+use taffrail_apps::sets::{MAX_RUNS, MAX_SET_OBJECTS, SET_MARK, SetPhase, SetRun, SetVerb};
 use taffrail_cluster::{Cluster, OpenApiCache};
 use taffrail_object::{GroupKind, InventoryEntry, ObjectKey};
 use taffrail_observe::FleetWatcher;
@@ -69,6 +70,9 @@ pub async fn sync(
     }
     let store = RecordStore::new(view.cluster()?, request.set.clone(), request.actor.clone())
         .with_times(request.holder);
+    if request.creates_namespace {
+        store.create_namespace().await?;
+    }
     let mut record = store.take(&mut |holder| caller.take(&SyncEvent::Held(holder))).await?;
     let (view, stop) = (&mut view, stop.clone());
     let mut held = Held {
@@ -81,8 +85,17 @@ pub async fn sync(
         types: Types::built_in(),
         coming: Coming::of(&[]),
         last: LastApplied::default(),
+        has_tried_to_keep: false,
     };
-    let outcome = held.carry_out_request(manifests, caller).await;
+    let outcome = {
+        let carried_out = std::pin::pin!(held.carry_out_request(manifests, caller));
+        let lost = std::pin::pin!(store.keep_alive());
+        match futures::future::select(carried_out, lost).await {
+            Either::Left((outcome, _)) => outcome,
+            // All that is still to be sent is dropped with the run.
+            Either::Right((error, _)) => Err(error.into()),
+        }
+    };
     match outcome {
         Ok(report) if request.verb == SetVerb::Destroy && record.inventory.is_empty() => {
             store.remove(record).await?;
@@ -92,11 +105,9 @@ pub async fn sync(
             store.release(record).await?;
             Ok(report)
         }
-        // Somebody else has the record, or it cannot be reached.
-        Err(EngineError::Record(error)) => Err(error.into()),
         Err(error) => {
             // The reason counts more than a record that cannot be released: its holder is succeeded.
-            let _ = store.release(record).await;
+            let _ = store.give_up().await;
             Err(error)
         }
     }
@@ -176,6 +187,8 @@ struct Held<'a> {
     types: Types,
     coming: Coming,
     last: LastApplied,
+    /// True once the manifests of the run were sent to be kept.
+    has_tried_to_keep: bool,
 }
 
 impl Held<'_> {
@@ -218,7 +231,8 @@ impl Held<'_> {
                 }
             },
         };
-        if !self.record.summary.runs.iter().any(|run| run.number == number && run.is_kept) {
+        let Some(run) = self.record.summary.runs.iter().find(|run| run.number == number && run.is_kept)
+        else {
             let known: Vec<String> = good().map(|run| run.number.to_string()).collect();
             let why = format!(
                 "the set {}/{} does not keep the manifests of run {number}, only those of {}",
@@ -227,9 +241,8 @@ impl Held<'_> {
                 if known.is_empty() { "none".to_owned() } else { known.join(", ") }
             );
             return Err(EngineError::NotFound(why));
-        }
-        let packed = self.store.read_manifests(number).await?;
-        unpack("manifests", &packed).map_err(|_| RecordError::Manifests(number).into())
+        };
+        Ok(self.store.read_manifests(run).await?)
     }
 
     async fn last_manifests(&self) -> Result<Vec<ManifestText>, EngineError> {
@@ -444,8 +457,11 @@ impl Held<'_> {
             let Stepped { run: next, actions, waiting_for, due } = step(run, &observation, now);
             (run, restarted) = (next, false);
             if !actions.is_empty() {
-                self.keep_manifests(work).await?;
+                // A process whose set was taken over learns it here, and writes nothing.
                 self.save(&run, &waiting_for).await?;
+                if self.keep_manifests(work, caller).await? {
+                    self.save(&run, &waiting_for).await?;
+                }
             } else if self.saved.elapsed() >= HEARTBEAT {
                 self.save(&run, &waiting_for).await?;
             }
@@ -477,17 +493,27 @@ impl Held<'_> {
         Ok(self.store.save(self.record).await?)
     }
 
-    /// Keeps the manifests of the run, once.
-    async fn keep_manifests(&mut self, work: &RunWork<'_>) -> Result<(), EngineError> {
-        let Some(last) = self.record.summary.runs.first_mut() else { return Ok(()) };
+    /// Keeps the manifests of the run, once; returns true if the record is to tell that they are kept now.
+    async fn keep_manifests(
+        &mut self,
+        work: &RunWork<'_>,
+        caller: &mut dyn SyncCaller,
+    ) -> Result<bool, EngineError> {
+        let Some(last) = self.record.summary.runs.first_mut() else { return Ok(false) };
         let applies = matches!(self.request.verb, SetVerb::Sync | SetVerb::Rollback);
-        if last.is_kept || work.files.is_empty() || !applies {
-            return Ok(());
+        if last.is_kept || self.has_tried_to_keep || work.files.is_empty() || !applies {
+            return Ok(false);
         }
-        let packed = pack(work.files);
-        self.store.keep_manifests(last.number, &packed).await?;
-        last.is_kept = true;
-        Ok(())
+        self.has_tried_to_keep = true;
+        match self.store.keep_manifests(last, work.files).await {
+            Ok(()) => last.is_kept = true,
+            Err(error @ RecordError::NotKept(_)) => {
+                caller.take(&SyncEvent::Warning { message: &error.to_string(), hint: error.hint() });
+                return Ok(false);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(true)
     }
 
     /// Carries out actions, several at one time, and returns their answers.
@@ -589,8 +615,13 @@ impl Held<'_> {
             run.is_kept = false;
             dropped.push(run.number);
         }
-        for number in dropped {
-            self.store.remove_manifests(number).await?;
+        if dropped.is_empty() {
+            return Ok(());
+        }
+        match self.store.remove_manifests(&dropped, &|number| keep.contains(&number)).await {
+            Err(error @ RecordError::Lost(_)) => return Err(error.into()),
+            // Those that stay are found the next time.
+            Ok(()) | Err(_) => {}
         }
         Ok(())
     }

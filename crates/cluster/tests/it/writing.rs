@@ -307,7 +307,7 @@ async fn own_secret_is_created_once_and_keeps_what_others_wrote() {
     let sim = fleet.cluster("one").await.unwrap();
     sim.apply(namespace("shop")).unwrap();
     let cluster = connect(&sim, &sim.kubeconfig()).await;
-    let own = OwnSecret { namespace: "shop", name: "agent", key: "agent.json" };
+    let own = OwnSecret { namespace: "shop", name: "agent", key: "agent.json", ..OwnSecret::default() };
     assert_eq!(cluster.read_own_secret(&own).await.unwrap(), None);
     let first = cluster.write_own_secret(&own, b"first", None).await.unwrap();
     let read = OwnSecretRead { value: Some(b"first".to_vec()), version: first.clone() };

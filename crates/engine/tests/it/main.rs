@@ -4,4 +4,8 @@
 #![expect(clippy::print_stdout, reason = "a test of many points prints their number")]
 
 mod harness;
+mod kept_manifests;
 mod killed;
+mod record;
+mod record_sizes;
+mod stores;

@@ -1,4 +1,4 @@
-//! `taffrail history`: the changes of an app's state and its syncs, as a hub recorded them.
+//! `taffrail history`: the changes of an app's state and its syncs, as a hub recorded them. `set_history` tells of sets.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -17,7 +17,8 @@ use taffrail_apps::{AppQuery, Delivery, FindError, SyncResult};
 use taffrail_status::Status;
 
 use super::rows::NamedRow as _;
-use super::{get, named};
+use super::wait::ClusterArguments;
+use super::{get, named, set_history};
 use crate::cli::{self, HubFiles, ListOutput, TableOutput};
 use crate::command_error::{CommandError, Exit, written};
 use crate::commands::verbs::outcome;
@@ -37,7 +38,8 @@ const MAX_CLUSTERS: usize = 50;
 /// The characters of the names of clusters, apps and cursors that stand for themselves in a URL.
 pub(super) const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Show what happened to an app: the changes of its state, its syncs, and the operations of users, the latest first. Only a hub keeps history.
+/// Show what happened to an app: the changes of its state, its syncs, and the operations of users, the latest first. Only a hub keeps history
+/// of apps; a set has its own in the cluster.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -45,6 +47,8 @@ Examples:
   taffrail history shop --hub http://127.0.0.1:7655 --cluster eu-1 --since 24h
   taffrail history eu-1/flux-kustomization/flux-system/shop --hub http://127.0.0.1:7655      also of an app that is gone
   taffrail history shop --hub http://127.0.0.1:7655 --limit 1000 -o json
+  taffrail history --set shop -n team-a                      the last runs of a set, as `taffrail sync` noted them
+  taffrail history --set shop -n team-a --run 7              the objects of one run
 
 FROM and TO are status and sync state before and after a change; gone stands for an app that is not in the cluster. The
 row of a sync has instead its revision and result, that of an operation by a hub (reconcile, suspend, resume) its result,
@@ -56,9 +60,20 @@ Exit codes: 0 answered; 2 wrong usage, no such app, or several; 3 a history, or 
 pub(crate) struct HistoryArguments {
     /// The app: NAME, NAMESPACE/NAME or [CLUSTER/]DELIVERY/NAMESPACE/NAME, in every cluster that has it; it is an error
     /// if different apps have the name. One that is gone needs its full name, with the cluster
-    pub(crate) name: AppQuery,
+    #[arg(required_unless_present = "set")]
+    pub(crate) name: Option<AppQuery>,
 
-    /// Take only apps declared in this namespace [default: all namespaces]
+    /// Show the last runs of this set instead, from its record in the cluster: number, command, result, revision, who
+    /// started it, and how many objects it changed
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "hub", "cluster", "since", "all_namespaces"])]
+    pub(crate) set: Option<String>,
+
+    /// With --set: list the objects of the run with this number
+    #[arg(long, value_name = "NUMBER", requires = "set")]
+    pub(crate) run: Option<u64>,
+
+    /// Take only apps declared in this namespace [default: all namespaces]; with --set: the namespace of the set
+    /// [default: that of the context]
     #[arg(short, long, value_name = "NAME", conflicts_with = "all_namespaces")]
     pub(crate) namespace: Option<String>,
 
@@ -102,6 +117,10 @@ pub(crate) struct HistoryArguments {
 
     #[command(flatten)]
     pub(crate) files: HubFiles,
+
+    /// The clusters of --set.
+    #[command(flatten, next_help_heading = "Clusters of --set")]
+    pub(crate) clusters: ClusterArguments,
 }
 
 /// The history of an app in one cluster to read.
@@ -153,6 +172,11 @@ impl Wanted {
 }
 
 pub(crate) fn run(arguments: &HistoryArguments, console: &Console) -> Result<Exit, CommandError> {
+    let name = match (&arguments.set, &arguments.name) {
+        (Some(set), _) => return set_history::run(arguments, set, console),
+        (None, Some(name)) => name,
+        (None, None) => return Err(CommandError::usage("the name of an app is missing")),
+    };
     let Some(url) = &arguments.hub else {
         let error = CommandError::usage("only a hub keeps history: --hub is missing");
         let command = program::hinted("taffrail hub serve");
@@ -161,7 +185,7 @@ pub(crate) fn run(arguments: &HistoryArguments, console: &Console) -> Result<Exi
         );
     };
     let mut budget = HubBudget::new(arguments.timeout, MAX_BYTES);
-    let (mut wanted, answer) = find(arguments, url)?;
+    let (mut wanted, answer) = find(arguments, name, url)?;
     let left_out = wanted.len().saturating_sub(MAX_CLUSTERS);
     wanted.truncate(MAX_CLUSTERS);
     let from = arguments.since.map(|since| {
@@ -186,7 +210,7 @@ pub(crate) fn run(arguments: &HistoryArguments, console: &Console) -> Result<Exi
     let errors = errors.unwrap_or_default();
     let for_people = arguments.output == TableOutput::Table;
     if for_people {
-        written(table(arguments, &histories, console))?;
+        written(table(arguments, name, &histories, console))?;
     } else {
         let form = if arguments.output == TableOutput::Yaml { ListOutput::Yaml } else { ListOutput::Json };
         let failed = failures.iter().map(|(cluster, error)| ErrorRow {
@@ -216,9 +240,10 @@ pub(crate) fn run(arguments: &HistoryArguments, console: &Console) -> Result<Exi
 /// now, but whose full name with the cluster was given. Fails if no app or several apps have the name.
 fn find(
     arguments: &HistoryArguments,
+    name: &AppQuery,
     url: &HubUrl,
 ) -> Result<(Vec<Wanted>, Option<ListAnswer<AppRow>>), CommandError> {
-    let HistoryArguments { name, namespace, cluster, files, timeout, .. } = arguments;
+    let HistoryArguments { namespace, cluster, files, timeout, .. } = arguments;
     let view = AppsView {
         rows: RowSelection {
             names: vec![name.clone()],
@@ -295,7 +320,12 @@ fn read(
 }
 
 /// Prints the entries of all clusters in one table, the latest first, and tells of what it leaves out.
-fn table(arguments: &HistoryArguments, histories: &[AppHistory], console: &Console) -> io::Result<()> {
+fn table(
+    arguments: &HistoryArguments,
+    name: &AppQuery,
+    histories: &[AppHistory],
+    console: &Console,
+) -> io::Result<()> {
     let mut rows: Vec<(&str, Delivery, &HistoryRow)> = Vec::new();
     for AppHistory { cluster, delivery, items, .. } in histories {
         rows.extend(items.iter().map(|row| (cluster.as_str(), *delivery, row)));
@@ -306,7 +336,7 @@ fn table(arguments: &HistoryArguments, histories: &[AppHistory], console: &Conso
     if rows.is_empty() {
         if !histories.is_empty() {
             let since = since.map(|since| format!("; history begins at {}", moment(since)));
-            let about = arguments.name.to_string();
+            let about = name.to_string();
             console.tell(phrase!(
                 "Nothing is recorded of '{}'{}.\n",
                 printable(&about),

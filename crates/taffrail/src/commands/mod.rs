@@ -29,6 +29,7 @@ pub(crate) mod object;
 pub(crate) mod overview;
 mod rows;
 pub(crate) mod rules;
+mod set_history;
 pub(crate) mod status;
 pub(crate) mod sync;
 pub(crate) mod tree;
@@ -225,6 +226,7 @@ impl Command {
             | Command::Prune(PruneArguments { running: RunArguments { clusters, .. }, .. })
             | Command::Rollback(RollbackArguments { running: RunArguments { clusters, .. }, .. })
             | Command::Destroy(DestroyArguments { running: RunArguments { clusters, .. } })
+            | Command::History(HistoryArguments { clusters, .. })
             | Command::Dump(DumpArguments { clusters, .. }) => {
                 return Some((&mut clusters.context, &mut clusters.trust));
             }
@@ -252,7 +254,7 @@ impl Command {
             Command::Tui(TuiArguments { clusters, .. }) => {
                 return Some((&mut clusters.context, &mut clusters.trust));
             }
-            Command::History(_) | Command::Config(_) | Command::Completion(_) => return None,
+            Command::Config(_) | Command::Completion(_) => return None,
             #[cfg(feature = "demo")]
             Command::Demo(_) => return None,
         };

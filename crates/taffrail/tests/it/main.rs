@@ -53,6 +53,7 @@ mod problem;
 mod rules;
 mod sameness;
 mod served;
+mod set_history;
 mod settings;
 mod shown;
 mod status;

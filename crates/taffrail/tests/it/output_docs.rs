@@ -271,6 +271,7 @@ fn every_field_is_documented_and_every_documented_field_is_met() {
     super::logs::samples().into_iter().for_each(&mut compare);
     super::logs::overviews().into_iter().for_each(&mut compare);
     super::history::samples().into_iter().for_each(&mut compare);
+    super::set_history::samples().into_iter().for_each(&mut compare);
     compare(super::orphans::sample());
     compare(super::bad_clusters::sample());
     compare(super::bad_clusters::labelled());

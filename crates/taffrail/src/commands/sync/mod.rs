@@ -202,7 +202,8 @@ impl Runs<'_> {
                 retries: RETRIES,
             },
             prune: self.prune.then(|| PruneConsent { allows_guarded: *allow_prune }),
-            creates_namespace: self.creates_namespace,
+            // A dry run writes nothing.
+            creates_namespace: self.creates_namespace && !self.running.dry_run,
             force_conflicts: self.writing.force_conflicts,
             take_over: self.writing.take_over.clone(),
             replaces: self.writing.force,

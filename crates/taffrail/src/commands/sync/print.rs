@@ -11,6 +11,7 @@ use taffrail_engine::{SyncEvent, SyncReport};
 use taffrail_object::ObjectKey;
 use taffrail_plan::sync::{RunEnd, SyncRun, SyncTask, TaskOutcome, TaskState, WaitingFor, Work};
 
+use crate::command_error::CommandError;
 use crate::output::answer::Console;
 use crate::output::printable;
 use crate::{phrase, say};
@@ -56,6 +57,11 @@ impl Progress {
                 let line =
                     format!("{}{} holds the set; waiting until it is free", self.cluster, holder.actor);
                 self.console.tell(phrase!("{}\n", printable(&line)));
+            }
+            SyncEvent::Warning { message, hint } => {
+                let warning = CommandError::unreadable(message).harmless();
+                let warning = if hint.is_empty() { warning } else { warning.hint(*hint) };
+                warning.print_about(&self.cluster, &self.console);
             }
             SyncEvent::Resumed(run) => {
                 let done = run.tasks.iter().filter(|task| task.state.written().is_some()).count();
