@@ -123,7 +123,8 @@ pub(crate) async fn decide_undeclared(
     };
     // What is in a namespace goes with it if the run deletes it anyway. Nothing guarded is deleted without a consent, and a
     // namespace neither, so that here all guards may count as lifted.
-    let leaving = decide_by(&facts, true).iter().zip(&facts).filter_map(|(decision, (_, live))| match decision {
+    let lifted = decide_by(&facts, true);
+    let leaving = lifted.iter().zip(&facts).filter_map(|(decision, (_, live))| match decision {
         PruneDecision::Delete { .. } | PruneDecision::Terminating => Some(live.as_ref()?.uid()),
         _ => None,
     });

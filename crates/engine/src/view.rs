@@ -90,7 +90,7 @@ impl View {
     }
 
     /// Returns the kinds that the server serves, as the watched objects know them.
-    pub(crate) fn kinds(&self) -> Option<KindCatalog> {
+    pub(crate) fn kinds(&mut self) -> Option<KindCatalog> {
         self.watcher.fleet().snapshots.first().and_then(|it| it.kinds()).cloned()
     }
 

@@ -65,6 +65,15 @@ impl FromStr for InventoryArg {
     }
 }
 
+impl fmt::Display for InventoryArg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Some(kind) => write!(f, "{kind}/{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
 impl InventoryArg {
     /// Returns the kind, given or default; `discovery` is `None` before discovery.
     pub fn kind(&self, discovery: Option<&Discovery>) -> &str {

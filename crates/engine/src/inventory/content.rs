@@ -29,7 +29,7 @@ const OF_CLUSTER: [(&str, &str); 5] = [
 
 /// Counts what is in the Namespaces and of the kinds of the CustomResourceDefinitions among live objects. `leaving` are the UIDs
 /// of the objects that the same run deletes.
-pub(super) async fn add(
+pub(crate) async fn add(
     cluster: &Cluster,
     discovery: &Discovery,
     inventory: &Inventory,

@@ -70,7 +70,7 @@ pub async fn prune_inventory(
         return Err(EngineError::NothingDeclared);
     }
     let declared: BTreeSet<&ObjectKey> = declared.objects.iter().map(|object| &object.key).collect();
-    let inventory = find(&view, request, &namespace).await?;
+    let inventory = find(&mut view, request, &namespace).await?;
     let (cluster, discovery) = (view.cluster()?, view.discovery()?);
     let pruning = decide_undeclared(
         &cluster,
@@ -190,13 +190,18 @@ async fn delete_all(
 }
 
 /// Finds the object that holds an inventory, and reads it.
-async fn find(view: &View, request: &InventoryPrune, namespace: &str) -> Result<Inventory, EngineError> {
+async fn find(
+    view: &mut View,
+    request: &InventoryPrune,
+    namespace: &str,
+) -> Result<Inventory, EngineError> {
+    let kinds = view.kinds();
     let (cluster, discovery) = (view.cluster()?, view.discovery()?);
     let Some((resource, key)) = request.inventory.find(discovery, namespace) else {
         let kind = request.inventory.kind.as_deref().unwrap_or_default();
         return Err(EngineError::NotFound(format!("the cluster has no kind called {kind}")));
     };
-    let inventory = read_inventory(&cluster, view.kinds(), &resource, &key).await?;
+    let inventory = read_inventory(&cluster, kinds, &resource, &key).await?;
     if inventory.tool == InventoryTool::Taffrail {
         return Err(EngineError::IsSet(key));
     }

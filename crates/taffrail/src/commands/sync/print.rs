@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use taffrail_api::text;
-use taffrail_apps::sets::{ObjectResult, RunObject, SetName};
+use taffrail_apps::sets::{ObjectResult, RunObject};
 use taffrail_engine::{SyncEvent, SyncReport};
 use taffrail_object::ObjectKey;
 use taffrail_plan::sync::{RunEnd, SyncRun, SyncTask, TaskOutcome, TaskState, WaitingFor, Work};
@@ -143,11 +143,11 @@ fn message(task: &SyncTask) -> &str {
     }
 }
 
-/// Prints the objects that were skipped or stayed, and the result in one line.
+/// Prints the objects that were skipped or stayed, and the result of the run of a set or inventory (`what`) in one line.
 pub(super) fn result(
     console: &Console,
     cluster: Option<&str>,
-    set: &SetName,
+    what: &str,
     report: &SyncReport,
 ) -> io::Result<()> {
     let mut out = console.people();
@@ -168,10 +168,7 @@ pub(super) fn result(
     };
     let took = text::age(report.ended.duration_since(report.started).as_secs());
     let rest = format!(
-        "set {}/{}, run {}: {} after {took}",
-        set.namespace,
-        set.name,
-        report.number,
+        "{what}: {} after {took}",
         told_counts(&report.objects)
     );
     say!(out, "{}{}{}{:#} {}", printable(&cluster), style, word, style, printable(&rest))?;

@@ -9,7 +9,7 @@ use taffrail_object::{GroupKind, LabelSelector, ObjectKey};
 
 use super::arguments::WaitArguments;
 use crate::command_error::CommandError;
-use taffrail_observe::ObjectArg;
+use taffrail_observe::{InventoryArg, ObjectArg};
 use taffrail_observe::input::{self, Chunks};
 
 /// The targets that the command line names, before they are resolved in each cluster.
