@@ -16,6 +16,7 @@ use taffrail_status::Presence;
 
 use crate::identity::{APP_ANNOTATION, Delivery};
 use crate::object_keys::ObjectKeys;
+use crate::sets::SetName;
 
 /// The default label by which Argo CD tracks objects that carry no tracking id.
 pub(crate) const INSTANCE_LABEL: &str = "app.kubernetes.io/instance";
@@ -123,6 +124,11 @@ impl Mark {
         (!id.is_empty()).then(|| Mark::new(Tool::Inventory, "", id))
     }
 
+    /// Returns the mark that Taffrail writes on the objects of a set.
+    pub(crate) fn of_set(set: &SetName) -> Mark {
+        Mark::new(Tool::Set, "", &set.to_string())
+    }
+
     /// Returns the marks that Config Sync writes for the RootSync or RepoSync (`kind`) of this namespace and name: its
     /// name as manager, except for a RootSync outside of [`CONFIG_SYNC`], and the id of its inventory.
     pub(crate) fn of_sync(kind: &str, namespace: &str, name: &str) -> Vec<Mark> {
@@ -188,6 +194,11 @@ impl Mark {
     /// Returns true for a mark that helm-controller (not Helm) writes on the objects of a HelmRelease.
     pub(crate) fn is_of_helm_release(&self) -> bool {
         self.tool == Tool::HelmRelease
+    }
+
+    /// Returns true for a mark that Helm writes on the objects of a release.
+    pub(crate) fn is_of_release(&self) -> bool {
+        matches!(self.tool, Tool::Helm | Tool::HelmCut)
     }
 
     /// Returns true for a tracking label of Argo CD, which other tools and users write as well.

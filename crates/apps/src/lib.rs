@@ -57,6 +57,7 @@ mod freshness;
 mod hosting;
 mod identity;
 mod indexed;
+pub mod inventories;
 pub mod inventory_id;
 mod keyed;
 mod kinds;

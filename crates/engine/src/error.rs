@@ -1,5 +1,6 @@
 //! The errors of the engine.
 
+use taffrail_apps::inventories::InventoryError;
 use taffrail_object::ObjectKey;
 use taffrail_plan::manifests::{FileLine, ManifestErrors};
 use taffrail_plan::order::OrderError;
@@ -43,6 +44,12 @@ pub enum EngineError {
     /// The record of the set cannot be read or written.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// The inventory of another tool cannot be read or written.
+    #[error(transparent)]
+    Inventory(#[from] InventoryError),
+    /// The object is the record of a set.
+    #[error("{kind} {path} is the record of a set", kind = .0.kind, path = .0.path())]
+    IsSet(ObjectKey),
     /// The caller did not want the run to begin: nothing was written.
     #[error("the run was not approved, so nothing was written")]
     NotApproved,
@@ -66,6 +73,15 @@ impl EngineError {
             }
             EngineError::NotFound(_) => "`taffrail get apps --delivery taffrail` lists the sets",
             EngineError::Record(error) => error.hint(),
+            EngineError::IsSet(_) => "prune the set with `taffrail prune --set`",
+            EngineError::Inventory(InventoryError::Elsewhere(_)) => {
+                "nothing was deleted: prune with the tool that delivers the objects"
+            }
+            EngineError::Inventory(InventoryError::NotNewest { .. }) => "name the newest version",
+            EngineError::Inventory(InventoryError::NotAnInventory(_)) => {
+                "name a ResourceGroup, a ConfigMap of cli-utils, a Kustomization, HelmRelease or Application, or the Secret of a Helm release"
+            }
+            EngineError::Inventory(_) => "",
             EngineError::Manifests(_) | EngineError::NotApproved => "",
         }
     }

@@ -14,6 +14,7 @@
 
 mod compare;
 mod error;
+mod inventory;
 mod prune;
 mod record;
 mod request;
@@ -24,6 +25,7 @@ mod write;
 
 pub use compare::{Coming, Types, dry_run_of};
 pub use error::{EngineError, RefusedObject};
+pub use inventory::{InventoryPrune, prune_inventory};
 pub use record::{HolderTimes, RecordError, RecordStore, SetRecord, history};
 pub use request::{
     ManifestText, Manifests, PlannedObject, PruneConsent, Stop, SyncCaller, SyncEvent, SyncPlan, SyncReport,

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use futures::StreamExt as _;
-use serde_json::{Map, Value};
-use taffrail_apps::sets::{SET_MARK, SetVerb};
+use taffrail_apps::inventories::Inventory;
+use taffrail_apps::sets::SetVerb;
 use taffrail_cluster::{Cluster, Discovery, ReadError, chain};
 use taffrail_object::{InventoryEntry, ObjectKey, Projection};
 use taffrail_plan::manifests::DeclaredObject;
@@ -13,11 +12,9 @@ use taffrail_plan::prune::{LiveEntry, PruneDecision, PruneInput, decide};
 
 use crate::compare::Comparison;
 use crate::error::EngineError;
-use crate::request::SyncRequest;
+use crate::inventory::{LiveFacts, Looked, add_content, look_up_all, uids};
+use crate::request::{PruneConsent, SyncRequest};
 use crate::results::KeptEntry;
-
-/// Maximum number of objects that are read from one API server at one time.
-const AT_ONCE: usize = 16;
 
 /// What a run does with the entries of the inventory that are not declared any more.
 #[derive(Debug, Default)]
@@ -44,107 +41,126 @@ pub(crate) async fn plan_prune(
 ) -> Result<Pruning, EngineError> {
     let none = BTreeSet::new();
     let declared = if request.verb == SetVerb::Destroy { &none } else { declared };
-    let entries: Vec<InventoryEntry> =
-        inventory.iter().filter(|entry| !declared.contains(&entry.key)).cloned().collect();
-    let mut pruning = Pruning::default();
-    let Some(consent) = &request.prune else {
+    let inventory = Inventory::of_set(&request.set, inventory.to_vec());
+    let Some(consent) = request.prune else {
+        let entries = inventory.entries.into_iter().filter(|entry| !declared.contains(&entry.key));
         let stays = |entry: InventoryEntry| KeptEntry {
             entry,
             reason: "it is not declared any more; --prune deletes it".to_owned(),
         };
-        pruning.kept = entries.into_iter().map(stays).collect();
-        return Ok(pruning);
+        return Ok(Pruning { kept: entries.map(stays).collect(), ..Pruning::default() });
     };
-    let mark = request.set.to_string();
-    let live = live_entries(cluster, discovery, &entries, &mark).await?;
-    let facts: Vec<(InventoryEntry, Option<LiveEntry<'_>>)> = entries
-        .iter()
-        .zip(&live)
-        .map(|(entry, live)| (entry.clone(), live.as_ref().map(LiveFacts::entry)))
-        .collect();
-    let declared_uids = compared.iter().filter_map(Comparison::live_uid).map(str::to_owned).collect();
+    // A prune applies nothing, so nothing was compared.
+    let compared = (request.verb != SetVerb::Prune)
+        .then(|| compared.iter().filter_map(Comparison::live_uid).map(str::to_owned).collect());
+    let undeclared = Undeclared {
+        inventory: &inventory,
+        declared,
+        declared_uids: compared,
+        destroys: request.verb == SetVerb::Destroy,
+        consent,
+    };
+    decide_undeclared(cluster, discovery, &undeclared).await
+}
+
+/// An inventory, and the objects that are declared.
+pub(crate) struct Undeclared<'a> {
+    /// The inventory.
+    pub(crate) inventory: &'a Inventory,
+    /// The declared objects.
+    pub(crate) declared: &'a BTreeSet<&'a ObjectKey>,
+    /// The UIDs of their live objects; `None` to look them up.
+    pub(crate) declared_uids: Option<BTreeSet<String>>,
+    /// True if the whole set is removed.
+    pub(crate) destroys: bool,
+    /// The consent of the user.
+    pub(crate) consent: PruneConsent,
+}
+
+/// Decides for each entry of an inventory that is not declared.
+///
+/// # Errors
+/// Returns an error if the API server does not answer.
+pub(crate) async fn decide_undeclared(
+    cluster: &Cluster,
+    discovery: &Discovery,
+    undeclared: &Undeclared<'_>,
+) -> Result<Pruning, EngineError> {
+    let Undeclared { inventory, declared, destroys, consent, .. } = undeclared;
+    let all = inventory.entries.len();
+    let entries: Vec<InventoryEntry> =
+        inventory.entries.iter().filter(|entry| !declared.contains(&entry.key)).cloned().collect();
+    let kept = all - entries.len();
+    let declared_uids = match &undeclared.declared_uids {
+        Some(uids) => uids.clone(),
+        None => uids_of_namesakes(cluster, discovery, &entries, declared).await?,
+    };
+    let mut pruning = Pruning::default();
+    let mut facts: Vec<(InventoryEntry, Option<LiveFacts>)> = Vec::new();
+    let looked = look_up_all(cluster, discovery, inventory, &entries).await?;
+    for (entry, looked) in entries.into_iter().zip(looked) {
+        match looked {
+            Looked::Known(live) => facts.push((entry, live)),
+            Looked::Unknown(reason) => pruning.kept.push(KeptEntry { entry, reason }),
+        }
+    }
     let confirmed = match consent.allows_guarded {
-        true => entries.iter().map(|entry| entry.key.clone()).collect(),
+        true => facts.iter().map(|(entry, _)| entry.key.clone()).collect(),
         false => BTreeSet::new(),
     };
-    let decisions = decide(&PruneInput {
-        entries: &facts,
-        declared: declared.len(),
-        kept: inventory.len() - entries.len(),
-        declared_uids: &declared_uids,
-        destroys: request.verb == SetVerb::Destroy,
-        allows_guarded: consent.allows_guarded,
-        confirmed: &confirmed,
+    let decide_by = |facts: &[(InventoryEntry, Option<LiveFacts>)], allows_guarded: bool| {
+        let entries: Vec<(InventoryEntry, Option<LiveEntry<'_>>)> =
+            facts.iter().map(|(entry, live)| (entry.clone(), live.as_ref().map(LiveFacts::entry))).collect();
+        decide(&PruneInput {
+            entries: &entries,
+            declared: declared.len(),
+            kept,
+            declared_uids: &declared_uids,
+            destroys: *destroys,
+            allows_guarded,
+            confirmed: &confirmed,
+        })
+    };
+    // What is in a namespace goes with it if the run deletes it anyway. Nothing guarded is deleted without a consent, and a
+    // namespace neither, so that here all guards may count as lifted.
+    let lifted = decide_by(&facts, true);
+    let leaving = lifted.iter().zip(&facts).filter_map(|(decision, (_, live))| match decision {
+        PruneDecision::Delete { .. } | PruneDecision::Terminating => Some(live.as_ref()?.uid()),
+        _ => None,
     });
-    for ((entry, facts), decision) in entries.iter().zip(&live).zip(decisions) {
+    let leaving: BTreeSet<String> = leaving.collect();
+    let present = facts.iter_mut().filter_map(|(entry, live)| Some((&*entry, live.as_mut()?)));
+    add_content(cluster, discovery, inventory, &leaving, present).await;
+    let decisions = decide_by(&facts, consent.allows_guarded);
+    for ((entry, live), decision) in facts.into_iter().zip(decisions) {
         match decision {
             // One that is being deleted is waited for.
             PruneDecision::Delete { .. } | PruneDecision::Terminating => {
-                if let Some(facts) = facts {
-                    pruning
-                        .pruned
-                        .push((PrunedObject::of_live(entry.key.clone(), &facts.object), facts.uid()));
+                if let Some(live) = live {
+                    pruning.pruned.push((PrunedObject::of_live(entry.key.clone(), &live.object), live.uid()));
                 }
             }
-            PruneDecision::Gone | PruneDecision::LetGo(_) => drop(pruning.dropped.insert(entry.key.clone())),
+            PruneDecision::Gone | PruneDecision::LetGo(_) => drop(pruning.dropped.insert(entry.key)),
             PruneDecision::Keep(reason) => {
-                pruning.kept.push(KeptEntry { entry: entry.clone(), reason: reason.to_string() });
+                pruning.kept.push(KeptEntry { entry, reason: reason.to_string() });
             }
         }
     }
     Ok(pruning)
 }
 
-/// The live object of an entry.
-struct LiveFacts {
-    /// The object; only a CustomResourceDefinition has more than metadata.
-    object: Value,
-    metadata: Map<String, Value>,
-    has_mark: bool,
-    claimed_by: Option<String>,
-    content: Option<usize>,
-}
-
-impl LiveFacts {
-    fn entry(&self) -> LiveEntry<'_> {
-        let LiveFacts { metadata, has_mark, claimed_by, content, .. } = self;
-        LiveEntry { metadata, has_mark: *has_mark, claimed_by: claimed_by.clone(), content: *content }
-    }
-
-    fn uid(&self) -> String {
-        self.metadata.get("uid").and_then(Value::as_str).unwrap_or_default().to_owned()
-    }
-}
-
-/// Reads the live objects of entries; `None` for one that does not exist.
-async fn live_entries(
+/// Returns the UIDs of declared objects that have the name of an entry: the entry may be the same object under another group.
+async fn uids_of_namesakes(
     cluster: &Cluster,
     discovery: &Discovery,
     entries: &[InventoryEntry],
-    mark: &str,
-) -> Result<Vec<Option<LiveFacts>>, EngineError> {
-    let asked = entries.iter().map(|entry| async move {
-        let key = &entry.key;
-        let Some(kind) = discovery.kind(&key.group, &key.kind) else { return Ok(None) };
-        let resource = kind.preferred();
-        let namespace = Some(&*key.namespace).filter(|_| resource.namespaced);
-        // What a definition defines is in its spec.
-        let projection = match key.kind == "CustomResourceDefinition" {
-            true => Projection::Full,
-            false => Projection::Metadata,
-        };
-        let found = cluster.get(&resource, namespace, &key.name, projection).await;
-        let found = found.map_err(|error| unreadable(cluster, &error))?;
-        let Some(object) = found.and_then(|found| found.root().to_tree().ok()) else { return Ok(None) };
-        let Some(metadata) = object.get("metadata").and_then(Value::as_object).cloned() else {
-            return Ok(None);
-        };
-        let set = metadata.get("annotations").and_then(|it| it.get(SET_MARK)).and_then(Value::as_str);
-        let claimed_by = set.filter(|set| *set != mark).map(|set| format!("the set {set}"));
-        let has_mark = set == Some(mark);
-        Ok(Some(LiveFacts { object, has_mark, claimed_by, content: None, metadata }))
-    });
-    futures::stream::iter(asked).buffered(AT_ONCE).collect::<Vec<_>>().await.into_iter().collect()
+    declared: &BTreeSet<&ObjectKey>,
+) -> Result<BTreeSet<String>, EngineError> {
+    let names: BTreeSet<(&str, &str)> =
+        entries.iter().map(|it| (&*it.key.namespace, &*it.key.name)).collect();
+    let namesakes: Vec<&ObjectKey> =
+        declared.iter().copied().filter(|key| names.contains(&(&*key.namespace, &*key.name))).collect();
+    uids(cluster, discovery, &namesakes).await.map_err(|error| unreadable(cluster, &error))
 }
 
 /// Returns the objects outside of the set, on which objects state to depend, that exist.
@@ -173,7 +189,7 @@ pub(crate) async fn existing_outside(
     Ok(found)
 }
 
-fn unreadable(cluster: &Cluster, error: &ReadError) -> EngineError {
+pub(crate) fn unreadable(cluster: &Cluster, error: &ReadError) -> EngineError {
     EngineError::Unreachable {
         cluster: cluster.context().to_owned(),
         reason: error.reason().as_str().to_owned(),

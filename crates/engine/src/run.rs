@@ -11,7 +11,7 @@ use taffrail_apps::sets::{MAX_RUNS, MAX_SET_OBJECTS, SET_MARK, SetPhase, SetRun,
 use taffrail_cluster::{Cluster, OpenApiCache};
 use taffrail_object::{GroupKind, InventoryEntry, ObjectKey};
 use taffrail_observe::FleetWatcher;
-use taffrail_plan::manifests::{self, ApplyMode, DeclaredObject, KindScope, ManifestFile};
+use taffrail_plan::manifests::{self, ApplyMode, DeclaredObject, DeclaredSet, KindScope, ManifestFile};
 use taffrail_plan::order::{Dialect, OrderInput, PrunedObject, order};
 use taffrail_plan::sync::{
     Action, Answer, NewRun, Observation, RunEnd, Stepped, SyncRun, WaitingFor, Work, step,
@@ -31,13 +31,13 @@ use crate::view::View;
 use crate::write::{WriteOptions, Writer, Written};
 
 /// Maximum time in which a cluster must answer for the first time.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Interval at which the holder of a set writes its record though nothing happens, so that others see that it lives.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// Interval at which a run looks whether it may go on if nothing happens.
-const TICK: Duration = Duration::from_secs(1);
+pub(crate) const TICK: Duration = Duration::from_secs(1);
 
 /// Maximum time of the requests of one action.
 const REQUEST: Duration = Duration::from_secs(60);
@@ -113,19 +113,28 @@ pub async fn sync(
     }
 }
 
-/// Reads the manifests as the cluster takes them, and marks each object with the name of the set.
-fn declare(view: &View, request: &SyncRequest, files: &[ManifestText]) -> Result<Declared, EngineError> {
+/// Reads the manifests as the cluster takes them. Objects without a namespace are in `namespace`.
+pub(crate) fn declared_set(
+    view: &View,
+    namespace: &str,
+    files: &[ManifestText],
+) -> Result<DeclaredSet, EngineError> {
     let discovery = view.discovery()?;
     let scope_of = |kind: &GroupKind| {
         let served = discovery.kind(&kind.group, &kind.kind)?;
         Some(if served.preferred().namespaced { KindScope::Namespaced } else { KindScope::Cluster })
     };
-    let namespace = request.default_namespace.as_deref().unwrap_or_else(|| view.namespace());
     let files: Vec<ManifestFile<'_>> = files
         .iter()
         .map(|file| ManifestFile { path: &file.path, content: file.content.as_bytes() })
         .collect();
-    let set = manifests::read(&files, namespace, &scope_of).map_err(EngineError::Manifests)?;
+    manifests::read(&files, namespace, &scope_of).map_err(EngineError::Manifests)
+}
+
+/// Reads the manifests, and marks each object with the name of the set.
+fn declare(view: &View, request: &SyncRequest, files: &[ManifestText]) -> Result<Declared, EngineError> {
+    let namespace = request.default_namespace.as_deref().unwrap_or_else(|| view.namespace());
+    let set = declared_set(view, namespace, files)?;
     let is_left_alone = |object: &DeclaredObject| {
         object.options.apply_mode.as_ref().is_some_and(|mode| mode.value == ApplyMode::Ignore)
     };
@@ -636,6 +645,6 @@ struct RunWork<'a> {
 }
 
 /// Returns the objects of a run that are watched: those of its tasks that are not ended, and those outside of the set.
-fn watched(run: &SyncRun) -> BTreeSet<ObjectKey> {
+pub(crate) fn watched(run: &SyncRun) -> BTreeSet<ObjectKey> {
     run.watched().cloned().collect()
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use taffrail_apps::wait::{Options, Seen, Subject, Target, Until, Wait, WaitState};
-use taffrail_apps::{Objects as _, Scope};
+use taffrail_apps::{KindCatalog, Objects as _, Scope};
 use taffrail_cluster::{Cluster, Discovery};
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey, Projection};
@@ -91,6 +91,11 @@ impl View {
     /// Returns the kinds that the server serves.
     pub(crate) fn discovery(&self) -> Result<&Discovery, EngineError> {
         self.watcher.discovery(0).ok_or_else(|| self.gone())
+    }
+
+    /// Returns the kinds that the server serves, as the watched objects know them.
+    pub(crate) fn kinds(&mut self) -> Option<KindCatalog> {
+        self.watcher.fleet().snapshots.first().and_then(|it| it.kinds()).cloned()
     }
 
     fn gone(&self) -> EngineError {

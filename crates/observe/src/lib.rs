@@ -62,7 +62,7 @@ pub use live::{ColdStart, KindSettings, Live, LiveSettings, write_saved};
 pub use look::{ExtraObjects, LookRequest, NO_EXTRA, catalog, look};
 pub use members::{ClusterSelection, FleetMembers, Member, contexts, environment_proxies, members};
 pub use namespaces::absent_namespaces;
-pub use object_arg::ObjectArg;
+pub use object_arg::{InvalidInventoryArg, InventoryArg, ObjectArg};
 pub use objects::ObjectLook;
 pub use reading::protocol;
 pub use record::{RecordRequest, record};

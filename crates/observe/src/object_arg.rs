@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use taffrail_object::ObjectKey;
+use taffrail_cluster::Discovery;
+use taffrail_object::{ApiResource, ObjectKey};
 
 /// Maximum number of namespaces in which an object is read by its kind and name alone: the first ones by name; a note
 /// counts the rest.
@@ -35,6 +36,61 @@ pub enum ObjectArg {
         /// The name of the object.
         name: String,
     },
+}
+
+/// The argument by which a user names the object that holds an inventory: `[KIND/]NAME`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InventoryArg {
+    /// The kind in any form that kubectl takes; `None` for a ResourceGroup, or a ConfigMap where the cluster has no
+    /// ResourceGroups.
+    pub kind: Option<String>,
+    /// The name of the object.
+    pub name: String,
+}
+
+/// The reason why a text does not name an inventory.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' does not name an inventory; write [KIND/]NAME")]
+pub struct InvalidInventoryArg(pub String);
+
+impl FromStr for InventoryArg {
+    type Err = InvalidInventoryArg;
+
+    fn from_str(text: &str) -> Result<InventoryArg, InvalidInventoryArg> {
+        let (kind, name) = text.split_once('/').map_or((None, text), |(kind, name)| (Some(kind), name));
+        if name.is_empty() || name.contains('/') || kind == Some("") {
+            return Err(InvalidInventoryArg(text.to_owned()));
+        }
+        Ok(InventoryArg { kind: kind.map(str::to_owned), name: name.to_owned() })
+    }
+}
+
+impl fmt::Display for InventoryArg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Some(kind) => write!(f, "{kind}/{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+impl InventoryArg {
+    /// Returns the kind, given or default; `discovery` is `None` before discovery.
+    pub fn kind(&self, discovery: Option<&Discovery>) -> &str {
+        match (&self.kind, discovery) {
+            (Some(kind), _) => kind,
+            (None, Some(discovery)) if discovery.kind("kpt.dev", "ResourceGroup").is_none() => "configmap",
+            (None, _) => "resourcegroup.kpt.dev",
+        }
+    }
+
+    /// Returns the resource and the key of the object in `namespace`; `None` if the cluster has no such kind.
+    pub fn find(&self, discovery: &Discovery, namespace: &str) -> Option<(ApiResource, ObjectKey)> {
+        let resource = discovery.resolve(self.kind(Some(discovery)))?;
+        let namespace = if resource.namespaced { namespace } else { "" };
+        let key = ObjectKey::new(&*resource.group, &*resource.kind, namespace, &*self.name);
+        Some((resource, key))
+    }
 }
 
 impl ObjectArg {

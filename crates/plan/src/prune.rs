@@ -27,9 +27,20 @@ pub struct LiveEntry<'a> {
     pub has_mark: bool,
     /// The other inventory that claims it, in words; `None` if there is none.
     pub claimed_by: Option<String>,
-    /// For a Namespace the number of objects in it, for a CustomResourceDefinition that of its kind, which do not go with this
-    /// set; `None` if it is not known.
-    pub content: Option<usize>,
+    /// The objects in a Namespace, or of the kind of a CustomResourceDefinition, which do not go with this set; `None` if they
+    /// are not known.
+    pub content: Option<LiveContent>,
+}
+
+/// Objects that would be deleted together with another one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LiveContent {
+    /// Their number.
+    pub count: usize,
+    /// True if there are more than were counted.
+    pub is_more: bool,
+    /// One of them.
+    pub example: Option<ObjectKey>,
 }
 
 /// The objects that may be deleted, and the consent that there is.
@@ -115,10 +126,14 @@ pub enum KeepReason {
         stated_by: &'static str,
     },
     /// A namespace holds objects that do not go with it.
-    #[error("{count} other objects are in the namespace")]
+    #[error("{}", in_namespace(*.count, *.is_more, .example.as_ref()))]
     ForeignContent {
         /// Their number.
         count: usize,
+        /// True if there are more than were counted.
+        is_more: bool,
+        /// One of them.
+        example: Option<ObjectKey>,
     },
     /// The API server gave the object no UID, by which it could be deleted.
     #[error("the object has no UID, and a name may be another object's by now")]
@@ -155,6 +170,19 @@ pub enum Guard {
     /// The set declares nothing at all.
     #[error("the manifests declare no object at all")]
     NothingDeclared,
+}
+
+fn in_namespace(count: usize, is_more: bool, example: Option<&ObjectKey>) -> String {
+    let named = example.map(|key| format!("{} {}", key.kind, key.name));
+    match (count, is_more, named) {
+        (1, false, Some(named)) => format!("{named} is in the namespace, and does not go with the app"),
+        (1, false, None) => "1 other object is in the namespace".to_owned(),
+        (_, _, named) => {
+            let least = if is_more { "at least " } else { "" };
+            let such = named.map(|named| format!(", such as {named}")).unwrap_or_default();
+            format!("{least}{count} other objects are in the namespace{such}")
+        }
+    }
 }
 
 /// Decides for each entry of an inventory, in their order.
@@ -217,7 +245,7 @@ fn of_entry(entry: &InventoryEntry, live: Option<&LiveEntry<'_>>, input: &PruneI
     if let Some(mode) = options.apply_mode.filter(|mode| mode.value == ApplyMode::Ignore) {
         return PruneDecision::Keep(KeepReason::Forbidden { stated_by: mode.stated_by });
     }
-    match guard(&entry.key, live.content) {
+    match guard(&entry.key, live.content.as_ref()) {
         Err(reason) => PruneDecision::Keep(reason),
         Ok(Some(guard)) if !input.allows_guarded => PruneDecision::Keep(KeepReason::Guarded(guard)),
         Ok(_) => PruneDecision::Delete { uid },
@@ -230,16 +258,17 @@ fn is_detached(stated_by: &str) -> bool {
 }
 
 /// Returns the guard of a kind; an error if the object must not be deleted at all.
-fn guard(key: &ObjectKey, content: Option<usize>) -> Result<Option<Guard>, KeepReason> {
+fn guard(key: &ObjectKey, content: Option<&LiveContent>) -> Result<Option<Guard>, KeepReason> {
+    let is_empty = content.is_some_and(|content| content.count == 0);
     match (&*key.group, &*key.kind) {
         ("", "Namespace") => match content {
-            Some(0) => Ok(Some(Guard::Namespace)),
-            Some(count) => Err(KeepReason::ForeignContent { count }),
             None => Err(KeepReason::UnknownContent),
+            Some(_) if is_empty => Ok(Some(Guard::Namespace)),
+            Some(LiveContent { count, is_more, example }) => {
+                Err(KeepReason::ForeignContent { count: *count, is_more: *is_more, example: example.clone() })
+            }
         },
-        ("apiextensions.k8s.io", "CustomResourceDefinition") if content != Some(0) => {
-            Ok(Some(Guard::Definition))
-        }
+        ("apiextensions.k8s.io", "CustomResourceDefinition") if !is_empty => Ok(Some(Guard::Definition)),
         ("", "PersistentVolumeClaim") => Ok(Some(Guard::VolumeClaim)),
         _ => Ok(None),
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::{SignedDuration, Timestamp};
 use taffrail_object::json::Value;
-use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection, names};
+use taffrail_object::{Object, ObjectKey, ObjectKeyRef, Projection, is_own_server, names};
 use taffrail_status::{Observed, Presence, Status, cut};
 
 use super::declared::{Declared, Declaring};
@@ -176,6 +176,21 @@ fn claimant(home: usize, key: ObjectKeyRef<'_>, object: &Object<'_>, homes: &Hom
     let label = beside.map_or(INSTANCE_LABEL, String::as_str);
     let marks = Mark::of_application(key.namespace, key.name, beside.is_none(), label);
     Claimant::in_namespace(home, key.namespace, marks)
+}
+
+/// Returns the marks of the objects of an Application, if an Argo CD is in its namespace where the settings of one are.
+pub(crate) fn claims_of(objects: &dyn Objects, key: ObjectKeyRef<'_>, object: &Object<'_>) -> Vec<Mark> {
+    let settings = ObjectKey::new("", "ConfigMap", key.namespace, installs::SETTINGS);
+    let is_beside = matches!(objects.get(settings.as_ref()), Presence::Present(_));
+    let beside = (key.namespace.to_owned(), instance_label(objects, key.namespace));
+    let namespaces = is_beside.then_some(beside).into_iter().collect();
+    claimant(0, key, object, &Homes { namespaces, all: installs::Namespaces::default() }).marks
+}
+
+/// Returns true if an Application delivers to the cluster that it is in.
+pub(crate) fn is_in_cluster(object: &Object<'_>) -> bool {
+    let [server, name] = ["server", "name"].map(|field| object.text(&["spec", "destination", field]));
+    is_own_server(&server) || server.is_empty() && name == IN_CLUSTER_NAME
 }
 
 /// Returns the Applications that an object's marks name to the Argo CD in the namespace `argo`: the namespace of each

@@ -29,7 +29,7 @@ pub(super) fn declare(declaring: &Declaring<'_, '_>, notes: &mut Notes) -> Optio
 }
 
 /// Returns the inventory id of a ResourceGroup, which its objects carry as a mark; empty if it has none.
-fn inventory_id(group: &Object<'_>) -> String {
+pub(crate) fn inventory_id(group: &Object<'_>) -> String {
     group.text(&["metadata", "labels", "cli-utils.sigs.k8s.io/inventory-id"]).into_owned()
 }
 

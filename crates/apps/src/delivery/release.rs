@@ -135,7 +135,7 @@ impl ReadReleases {
     /// Its author can write any name and namespace into it, so the release is placed in the namespace of its
     /// storage, unless it names `delivered`, the namespace that its HelmRelease delivers into. The second value
     /// is true if the limits of its namespace may have affected the result.
-    pub(super) fn read(
+    pub(crate) fn read(
         &self,
         cluster: usize,
         objects: &dyn Objects,
@@ -166,6 +166,11 @@ impl ReadReleases {
 }
 
 impl Release {
+    /// Returns the objects of the manifest.
+    pub(crate) fn declared(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.objects.iter()
+    }
+
     fn placed(objects: &dyn Objects, namespace: &str, written: &Arc<StoredRelease>) -> Release {
         let place = |key: &ObjectKey| {
             let mut key = key.clone();

@@ -17,7 +17,6 @@ use crate::delivery::labels::NOT_SHOWN;
 use crate::find::{AppQuery, FindError};
 use crate::freshness::{Freshness, FreshnessState};
 use crate::identity::Delivery;
-use crate::inventory_id;
 use crate::objects::{Objects, freshness_of};
 use crate::problem::{Axis, Problem, RULES_UNREAD, SUSPENDED};
 use crate::reads::Target as ReadTarget;
@@ -91,27 +90,6 @@ pub(super) fn selected(snapshot: &Snapshot, selection: &Selection) -> Vec<Object
     };
     let all = snapshot.of_kind(&kind.group, &kind.kind, None).filter(is_chosen);
     all.map(|observed| observed.key.to_owned()).collect()
-}
-
-/// Returns the objects that an inventory object lists: a ResourceGroup, the ConfigMap of cli-utils, or a Flux object.
-/// Leaves out malformed entries, and those without a kind or a name.
-pub(super) fn members(inventory: &Object<'_>) -> BTreeSet<ObjectKey> {
-    let items = |path: &[&str]| inventory.at(path).and_then(Value::items).into_iter().flatten();
-    let text = |entry: Value<'_>, key: &str| {
-        entry.get(key).and_then(Value::as_str).map(|text| text.into_owned()).unwrap_or_default()
-    };
-    let resources = items(&["spec", "resources"]).map(|entry| {
-        let [group, kind, namespace, name] =
-            ["group", "kind", "namespace", "name"].map(|key| text(entry, key));
-        ObjectKey::new(group, kind, namespace, name)
-    });
-    let of_flux = items(&["status", "inventory", "entries"])
-        .filter_map(|entry| inventory_id::parse(&text(entry, "id")).ok());
-    let is_map = inventory.kind() == "ConfigMap" && inventory.group().is_empty();
-    let data = inventory.at(&["data"]).filter(|_| is_map).and_then(Value::members).into_iter().flatten();
-    let of_map = data.filter_map(|(id, _)| inventory_id::parse(&id).ok());
-    let all = resources.chain(of_flux).chain(of_map);
-    all.filter(|key| !key.kind.is_empty() && !key.name.is_empty()).collect()
 }
 
 /// One cluster, with the condition, the rules and the time by which its targets are judged.

@@ -29,6 +29,7 @@ use taffrail_status::{ActiveRules, ClusterState as _, Presence, Status};
 use crate::app::AppList;
 use crate::find::AppQuery;
 use crate::identity::AppRef;
+use crate::inventories;
 use crate::objects::Objects;
 use crate::snapshot::Snapshot;
 use crate::words::Words;
@@ -416,7 +417,7 @@ fn remember(known: &mut BTreeSet<ObjectKey>, target: &Target, snapshot: &Snapsho
     let now: BTreeSet<ObjectKey> = match target {
         Target::Selection(selection) => judge::selected(snapshot, selection).into_iter().collect(),
         Target::Inventory(key) => match snapshot.get(key.as_ref()) {
-            Presence::Present(inventory) => judge::members(&inventory.object),
+            Presence::Present(inventory) => inventories::listed(&inventory.object),
             Presence::Absent | Presence::Unobserved(_) => return,
         },
         Target::Object(_) | Target::UnknownKind { .. } => return,

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 use taffrail_object::{InventoryEntry, ObjectKey};
 use taffrail_plan::prune::{
-    Guard, KeepReason, LetGoReason, LiveEntry, MASS_FROM, PruneDecision, PruneInput, decide,
+    Guard, KeepReason, LetGoReason, LiveContent, LiveEntry, MASS_FROM, PruneDecision, PruneInput, decide,
 };
 
 /// An entry with its live object, to be changed by a case.
@@ -14,14 +14,14 @@ struct Case {
     metadata: Map<String, Value>,
     has_mark: bool,
     claimed_by: Option<String>,
-    content: Option<usize>,
+    content: Option<LiveContent>,
 }
 
 fn case(group: &str, kind: &str) -> Case {
     let entry =
         InventoryEntry { key: ObjectKey::new(group, kind, "shop", "old"), uid: Some("u-1".to_owned()) };
     let Value::Object(metadata) = json!({"namespace": "shop", "name": "old", "uid": "u-1"}) else { panic!() };
-    Case { entry, metadata, has_mark: false, claimed_by: None, content: Some(0) }
+    Case { entry, metadata, has_mark: false, claimed_by: None, content: Some(LiveContent::default()) }
 }
 
 impl Case {
@@ -32,7 +32,7 @@ impl Case {
 
     fn live(&self) -> LiveEntry<'_> {
         let Case { metadata, has_mark, claimed_by, content, .. } = self;
-        LiveEntry { metadata, has_mark: *has_mark, claimed_by: claimed_by.clone(), content: *content }
+        LiveEntry { metadata, has_mark: *has_mark, claimed_by: claimed_by.clone(), content: content.clone() }
     }
 
     /// Decides for this entry alone, in a set of 100 other objects.
@@ -126,10 +126,14 @@ fn dangerous_deletions_need_a_consent() {
         case.content = content;
         case
     };
+    let objects = |count| {
+        let example = Some(ObjectKey::new("", "ConfigMap", "old", "notes"));
+        Some(LiveContent { count, is_more: false, example })
+    };
     for (case, guard) in [
         (case("", "Namespace"), Guard::Namespace),
         (case("", "PersistentVolumeClaim"), Guard::VolumeClaim),
-        (with(definition(), Some(3)), Guard::Definition),
+        (with(definition(), objects(3)), Guard::Definition),
         (with(definition(), None), Guard::Definition),
     ] {
         assert_eq!(case.decide(false), guarded(guard));
@@ -137,8 +141,14 @@ fn dangerous_deletions_need_a_consent() {
     }
     assert_eq!(definition().decide(false), delete());
     for allows_guarded in [false, true] {
-        let full = with(case("", "Namespace"), Some(7)).decide(allows_guarded);
-        assert_eq!(full, PruneDecision::Keep(KeepReason::ForeignContent { count: 7 }));
+        for (count, told) in [
+            (7, "7 other objects are in the namespace, such as ConfigMap notes"),
+            (1, "ConfigMap notes is in the namespace, and does not go with the app"),
+        ] {
+            let full = with(case("", "Namespace"), objects(count)).decide(allows_guarded);
+            let PruneDecision::Keep(reason) = full else { panic!("{full:?}") };
+            assert_eq!(reason.to_string(), told);
+        }
         let unknown = with(case("", "Namespace"), None).decide(allows_guarded);
         assert_eq!(unknown, PruneDecision::Keep(KeepReason::UnknownContent));
     }

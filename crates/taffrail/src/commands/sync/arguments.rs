@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
+use taffrail_observe::InventoryArg;
 use taffrail_plan::order::Dialect;
 
 use crate::cli::{TextOutput, duration};
@@ -58,13 +59,17 @@ pub(crate) struct SyncArguments {
     pub(crate) running: RunArguments,
 }
 
-/// Delete the objects of a set that its manifests do not declare any more, and apply nothing
+/// Delete the objects of a set, or of the inventory of another tool, that the manifests do not declare any more, and apply
+/// nothing
 #[derive(Debug, Args)]
+#[command(mut_arg("set", |set| set.required(false).required_unless_present("inventory").conflicts_with("inventory")))]
 #[command(after_help = "\
 Examples:
   taffrail prune --set shop -n shop -f deploy/ --dry-run
   taffrail prune --set shop -n shop -f deploy/ --yes
   taffrail prune --set shop -n shop               by the manifests of its last run
+  taffrail prune --inventory shop -n shop -f deploy/              of kpt
+  taffrail prune --inventory kustomization/shop -n flux-system -f deploy/
 
 Exit codes: 0 all is deleted; 1 something failed; 2 wrong usage, or not
 confirmed; 3 a manifest is wrong, or something could not be read.")]
@@ -77,6 +82,13 @@ pub(crate) struct PruneArguments {
     /// Read the folders below the folders of -f, too
     #[arg(short = 'R', long)]
     pub(crate) recursive: bool,
+
+    /// Delete by the inventory of another tool instead of a set: [KIND/]NAME of a ResourceGroup, of a ConfigMap of
+    /// cli-utils, of a Kustomization or HelmRelease of Flux, of an Application of Argo CD, or of the Secret or ConfigMap
+    /// of a Helm release; without KIND a ResourceGroup, or a ConfigMap where the cluster has no ResourceGroups. Only
+    /// objects with the mark of that app are deleted
+    #[arg(long, value_name = "NAME", requires = "files")]
+    pub(crate) inventory: Option<InventoryArg>,
 
     #[command(flatten)]
     pub(crate) running: RunArguments,
@@ -153,8 +165,8 @@ pub(crate) struct WritingArguments {
 #[derive(Debug, Args)]
 pub(crate) struct RunArguments {
     /// The name of the set
-    #[arg(long, value_name = "NAME")]
-    pub(crate) set: String,
+    #[arg(long, value_name = "NAME", required = true)]
+    pub(crate) set: Option<String>,
 
     /// The namespace of the set and of objects without one [default: that of the context]
     #[arg(short, long, value_name = "NAME")]

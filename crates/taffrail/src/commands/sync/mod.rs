@@ -13,10 +13,10 @@ use jiff::SignedDuration;
 use taffrail_apps::sets::{SetName, SetVerb};
 use taffrail_cluster::ListStrategy;
 use taffrail_engine::{
-    EngineError, HolderTimes, ManifestText, Manifests, PruneConsent, Stop, SyncCaller, SyncEvent, SyncPlan,
-    SyncReport, SyncRequest,
+    EngineError, HolderTimes, InventoryPrune, ManifestText, Manifests, PruneConsent, Stop, SyncCaller,
+    SyncEvent, SyncPlan, SyncReport, SyncRequest, prune_inventory,
 };
-use taffrail_observe::{FleetMembers, FleetWatcher, WatchRequest};
+use taffrail_observe::{FleetMembers, FleetWatcher, InventoryArg, WatchRequest};
 use taffrail_plan::order::Dialect;
 use taffrail_plan::sync::{RunEnd, RunPolicy};
 
@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: &SyncArguments, console: &Console) -> Result<Exit, 
         running: &arguments.running,
         console,
     };
-    runs.carry_out(Manifests::Given(&files))
+    runs.carry_out(Subject::OfSet(Manifests::Given(&files)))
 }
 
 pub(crate) fn prune(arguments: &PruneArguments, console: &Console) -> Result<Exit, CommandError> {
@@ -68,10 +68,11 @@ pub(crate) fn prune(arguments: &PruneArguments, console: &Console) -> Result<Exi
         running: &arguments.running,
         console,
     };
-    match files.is_empty() {
-        true => runs.carry_out(Manifests::Last),
-        false => runs.carry_out(Manifests::Given(&files)),
-    }
+    runs.carry_out(match (&arguments.inventory, files.is_empty()) {
+        (Some(inventory), _) => Subject::OfInventory(inventory, &files),
+        (None, true) => Subject::OfSet(Manifests::Last),
+        (None, false) => Subject::OfSet(Manifests::Given(&files)),
+    })
 }
 
 pub(crate) fn destroy(arguments: &DestroyArguments, console: &Console) -> Result<Exit, CommandError> {
@@ -85,7 +86,7 @@ pub(crate) fn destroy(arguments: &DestroyArguments, console: &Console) -> Result
         running: &arguments.running,
         console,
     };
-    runs.carry_out(Manifests::Last)
+    runs.carry_out(Subject::OfSet(Manifests::Last))
 }
 
 pub(crate) fn rollback(arguments: &RollbackArguments, console: &Console) -> Result<Exit, CommandError> {
@@ -98,7 +99,7 @@ pub(crate) fn rollback(arguments: &RollbackArguments, console: &Console) -> Resu
         running: &arguments.running,
         console,
     };
-    runs.carry_out(Manifests::OfRun(arguments.to))
+    runs.carry_out(Subject::OfSet(Manifests::OfRun(arguments.to)))
 }
 
 fn text_of(file: diff::ReadFile) -> Result<ManifestText, CommandError> {
@@ -107,6 +108,13 @@ fn text_of(file: diff::ReadFile) -> Result<ManifestText, CommandError> {
         Ok(content) => Ok(ManifestText { path, content }),
         Err(_) => Err(CommandError::unreadable(format_args!("{path} is not UTF-8"))),
     }
+}
+
+/// The inventory by which a command works, and its manifests.
+#[derive(Clone, Copy)]
+enum Subject<'a> {
+    OfSet(Manifests<'a>),
+    OfInventory(&'a InventoryArg, &'a [ManifestText]),
 }
 
 /// The runs of one command: one in each selected cluster.
@@ -121,7 +129,7 @@ struct Runs<'a> {
 }
 
 impl Runs<'_> {
-    fn carry_out(&self, manifests: Manifests<'_>) -> Result<Exit, CommandError> {
+    fn carry_out(&self, subject: Subject<'_>) -> Result<Exit, CommandError> {
         let source = self.running.clusters.source(PATIENCE);
         let FleetMembers { members, problems } = source::members(&source)?;
         for problem in &problems {
@@ -136,8 +144,7 @@ impl Runs<'_> {
                 (None, Ok(context)) => context.namespace().to_owned(),
                 (None, Err(_)) => "default".to_owned(),
             };
-            let set = SetName::new(&namespace, &self.running.set).map_err(CommandError::usage)?;
-            let request = self.request(set.clone());
+            let name = self.running.set.as_deref().unwrap_or_default();
             let one = FleetMembers { members: vec![member], problems: Vec::new() };
             let rules = RuleSource::default().with_options(
                 crate::cli::Pdb::Advisory.into(),
@@ -157,17 +164,35 @@ impl Runs<'_> {
                 broken: None,
                 is_planned: false,
             };
-            let outcome = block_on(async {
-                let watcher = FleetWatcher::start(watch).await;
-                taffrail_engine::sync(watcher, &request, manifests, &Stop::default(), &mut caller).await
-            })?;
+            let stop = Stop::default();
+            let outcome = match subject {
+                Subject::OfSet(manifests) => {
+                    let set = SetName::new(&namespace, name).map_err(CommandError::usage)?;
+                    let request = self.request(set);
+                    block_on(async {
+                        let watcher = FleetWatcher::start(watch).await;
+                        taffrail_engine::sync(watcher, &request, manifests, &stop, &mut caller).await
+                    })?
+                }
+                Subject::OfInventory(inventory, files) => {
+                    let request = self.inventory_prune(inventory);
+                    block_on(async {
+                        let watcher = FleetWatcher::start(watch).await;
+                        prune_inventory(watcher, &request, files, &stop, &mut caller).await
+                    })?
+                }
+            };
             let Caller { refusal, broken, is_planned, .. } = caller;
             if let Some(error) = broken {
                 written(Err(error))?;
             }
             let own = match (outcome, refusal) {
                 (Ok(report), _) => {
-                    written(print::result(self.console, several.then_some(&*cluster), &set, &report))?;
+                    let what = match subject {
+                        Subject::OfSet(_) => format!("set {namespace}/{name}, run {}", report.number),
+                        Subject::OfInventory(inventory, _) => format!("inventory {inventory}"),
+                    };
+                    written(print::result(self.console, several.then_some(&*cluster), &what, &report))?;
                     exit_of(&report)
                 }
                 (Err(EngineError::NotApproved), Some(refusal)) => return Err(refusal),
@@ -182,9 +207,33 @@ impl Runs<'_> {
         Ok(exit)
     }
 
-    fn request(&self, set: SetName) -> SyncRequest {
-        let RunArguments { timeout, wave_timeout, wait, allow_prune, .. } = self.running;
+    fn policy(&self) -> RunPolicy {
+        let RunArguments { timeout, wave_timeout, wait, .. } = self.running;
         let limit = |time: Duration| SignedDuration::try_from(time).unwrap_or(SignedDuration::MAX);
+        RunPolicy {
+            continues: self.writing.order.dialect() == Dialect::Kpt,
+            waits_at_end: *wait,
+            deadline: Some(limit(*timeout)),
+            step_deadline: wave_timeout.map(limit),
+            retries: RETRIES,
+        }
+    }
+
+    fn consent(&self) -> PruneConsent {
+        PruneConsent { allows_guarded: self.running.allow_prune }
+    }
+
+    fn inventory_prune(&self, inventory: &InventoryArg) -> InventoryPrune {
+        InventoryPrune {
+            inventory: inventory.clone(),
+            namespace: self.running.namespace.clone(),
+            consent: self.consent(),
+            dialect: self.writing.order.dialect(),
+            policy: self.policy(),
+        }
+    }
+
+    fn request(&self, set: SetName) -> SyncRequest {
         let dialect = self.writing.order.dialect();
         SyncRequest {
             default_namespace: Some(set.namespace.clone()),
@@ -194,14 +243,8 @@ impl Runs<'_> {
             revision: self.revision.clone(),
             dialect,
             annotations: self.writing.annotations.iter().map(|it| OrderOf::dialect(*it)).collect(),
-            policy: RunPolicy {
-                continues: dialect == Dialect::Kpt,
-                waits_at_end: *wait,
-                deadline: Some(limit(*timeout)),
-                step_deadline: wave_timeout.map(limit),
-                retries: RETRIES,
-            },
-            prune: self.prune.then(|| PruneConsent { allows_guarded: *allow_prune }),
+            policy: self.policy(),
+            prune: self.prune.then(|| self.consent()),
             // A dry run writes nothing.
             creates_namespace: self.creates_namespace && !self.running.dry_run,
             force_conflicts: self.writing.force_conflicts,

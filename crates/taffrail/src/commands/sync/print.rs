@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
 use taffrail_api::text;
-use taffrail_apps::sets::{ObjectResult, RunObject, SetName};
+use taffrail_apps::sets::{ObjectResult, RunObject};
 use taffrail_engine::{SyncEvent, SyncReport};
 use taffrail_object::ObjectKey;
 use taffrail_plan::sync::{RunEnd, SyncRun, SyncTask, TaskOutcome, TaskState, WaitingFor, Work};
@@ -171,11 +171,11 @@ fn message(task: &SyncTask) -> &str {
     }
 }
 
-/// Prints the objects that were skipped or stayed, and the result in one line.
+/// Prints the objects that were skipped or stayed, and the result of the run of a set or inventory (`what`) in one line.
 pub(super) fn result(
     console: &Console,
     cluster: Option<&str>,
-    set: &SetName,
+    what: &str,
     report: &SyncReport,
 ) -> io::Result<()> {
     let mut out = console.people();
@@ -195,13 +195,7 @@ pub(super) fn result(
         RunEnd::Superseded => ("Superseded", AnsiColor::Yellow.on_default()),
     };
     let took = text::age(report.ended.duration_since(report.started).as_secs());
-    let rest = format!(
-        "set {}/{}, run {}: {} after {took}",
-        set.namespace,
-        set.name,
-        report.number,
-        told_counts(&report.objects)
-    );
+    let rest = format!("{what}: {} after {took}", told_counts(&report.objects));
     say!(out, "{}{}{}{:#} {}", printable(&cluster), style, word, style, printable(&rest))?;
     out.flush()
 }

@@ -9,8 +9,8 @@ use taffrail_object::{GroupKind, LabelSelector, ObjectKey};
 
 use super::arguments::WaitArguments;
 use crate::command_error::CommandError;
-use taffrail_observe::ObjectArg;
 use taffrail_observe::input::{self, Chunks};
+use taffrail_observe::{InventoryArg, ObjectArg};
 
 /// The targets that the command line names, before they are resolved in each cluster.
 #[derive(Debug, Default)]
@@ -30,10 +30,7 @@ enum TargetArg {
     Kind(String),
     /// The key of an object in a file of `-f`. If the file gives no namespace, that of -n or the context counts.
     Manifest(ObjectKey),
-    Inventory {
-        kind: Option<String>,
-        name: String,
-    },
+    Inventory(InventoryArg),
 }
 
 impl ReadQuery {
@@ -46,15 +43,8 @@ impl ReadQuery {
         };
         asked.words(&arguments.targets)?;
         for text in &arguments.inventory {
-            let (kind, name) =
-                text.split_once('/').map_or((None, &**text), |(kind, name)| (Some(kind), name));
-            if name.is_empty() || name.contains('/') || kind == Some("") {
-                return Err(CommandError::usage(format!(
-                    "'{text}' does not name an inventory; write [KIND/]NAME"
-                )));
-            }
-            let kind = kind.map(str::to_owned);
-            asked.words.push(TargetArg::Inventory { kind, name: name.to_owned() });
+            let inventory = text.parse::<InventoryArg>().map_err(CommandError::usage)?;
+            asked.words.push(TargetArg::Inventory(inventory));
         }
         if !arguments.files.is_empty() {
             asked.files(arguments)?;
@@ -177,7 +167,7 @@ impl ReadQuery {
     }
 
     pub(super) fn has_inventories(&self) -> bool {
-        self.words.iter().any(|word| matches!(word, TargetArg::Inventory { .. }))
+        self.words.iter().any(|word| matches!(word, TargetArg::Inventory(_)))
     }
 
     /// Returns the names of the clusters with which targets begin, one for each such target.
@@ -247,19 +237,10 @@ impl ReadQuery {
                 };
                 Target::Object(ObjectKey { namespace: place.to_owned(), ..key.clone() })
             }
-            TargetArg::Inventory { kind, name } => {
-                let kind = match (kind, discovery) {
-                    (Some(kind), _) => kind,
-                    (None, Some(discovery)) if discovery.kind("kpt.dev", "ResourceGroup").is_none() => {
-                        "configmap"
-                    }
-                    (None, _) => "resourcegroup.kpt.dev",
-                };
-                match resolved(kind) {
-                    Some(it) => {
-                        Target::Inventory(ObjectKey::new(it.group, it.kind, within(it.namespaced), &**name))
-                    }
-                    None => unknown(kind, Some(name)),
+            TargetArg::Inventory(inventory) => {
+                match discovery.and_then(|discovery| inventory.find(discovery, namespace)) {
+                    Some((_, key)) => Target::Inventory(key),
+                    None => unknown(inventory.kind(discovery), Some(&inventory.name)),
                 }
             }
         }
