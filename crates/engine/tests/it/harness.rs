@@ -73,7 +73,11 @@ pub(crate) fn request() -> SyncRequest {
         force_conflicts: false,
         take_over: Vec::new(),
         replaces: false,
-        holder: HolderTimes { poll: Duration::from_millis(10), patience: Duration::from_millis(40) },
+        holder: HolderTimes {
+            poll: Duration::from_millis(10),
+            patience: Duration::from_millis(40),
+            ..HolderTimes::default()
+        },
     }
 }
 
