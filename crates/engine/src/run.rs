@@ -616,10 +616,10 @@ impl Held<'_> {
         if dropped.is_empty() {
             return Ok(());
         }
-        match self.store.remove_manifests(&dropped, &|number| keep.contains(&number)).await {
-            Err(error @ RecordError::Lost(_)) => return Err(error.into()),
-            // Those that stay are found the next time.
-            Ok(()) | Err(_) => {}
+        let removed = self.store.remove_manifests(&dropped, &|number| keep.contains(&number)).await;
+        // Those that stay are found the next time.
+        if let Err(error @ RecordError::Lost(_)) = removed {
+            return Err(error.into());
         }
         Ok(())
     }
