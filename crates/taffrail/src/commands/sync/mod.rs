@@ -201,7 +201,7 @@ impl Runs<'_> {
                 step_deadline: wave_timeout.map(limit),
                 retries: RETRIES,
             },
-            prune: self.prune.then(|| PruneConsent { allows_guarded: *allow_prune }),
+            prune: self.prune.then_some(PruneConsent { allows_guarded: *allow_prune }),
             // A dry run writes nothing.
             creates_namespace: self.creates_namespace && !self.running.dry_run,
             force_conflicts: self.writing.force_conflicts,
