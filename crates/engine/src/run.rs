@@ -604,14 +604,19 @@ impl Held<'_> {
         }
         self.record.results.insert(0, kept_results(number, &objects));
         self.record.results.truncate(MAX_RUNS);
-        self.drop_manifests().await?;
+        let (dropped, keep) = self.drop_manifests();
         self.saved = Instant::now();
         self.store.save(self.record).await?;
+        if !dropped.is_empty() {
+            // Those that cannot be deleted are found the next time.
+            let _ = self.store.remove_manifests(&dropped, &|number| keep.contains(&number)).await;
+        }
         Ok(SyncReport { end, number, objects, started: run.started, ended })
     }
 
-    /// Drops the manifests of runs to which nobody rolls back: those of the last good ones and of the last run stay.
-    async fn drop_manifests(&mut self) -> Result<(), EngineError> {
+    /// Notes that the manifests of runs to which nobody rolls back are not kept any more, and returns the numbers of those runs and
+    /// of those that stay: the last good ones and the last run.
+    fn drop_manifests(&mut self) -> (Vec<u64>, Vec<u64>) {
         let runs = &mut self.record.summary.runs;
         let mut seen = BTreeSet::new();
         let good = runs.iter().filter(|run| run.is_kept && run.phase == SetPhase::Succeeded);
@@ -624,15 +629,7 @@ impl Held<'_> {
             run.is_kept = false;
             dropped.push(run.number);
         }
-        if dropped.is_empty() {
-            return Ok(());
-        }
-        match self.store.remove_manifests(&dropped, &|number| keep.contains(&number)).await {
-            Err(error @ RecordError::Lost(_)) => return Err(error.into()),
-            // Those that stay are found the next time.
-            Ok(()) | Err(_) => {}
-        }
-        Ok(())
+        (dropped, keep)
     }
 }
 

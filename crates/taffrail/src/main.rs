@@ -140,7 +140,10 @@ fn run(console: &Console) -> Result<Exit, CommandError> {
             commands::trust::run(of, printed, from, console)
         }),
         Command::Overview(arguments) => commands::overview::run(arguments, console),
-        Command::History(arguments) => commands::history::run(arguments, console),
+        Command::History(arguments) => match &arguments.set {
+            Some(set) => commands::set_history::run(arguments, set, console),
+            None => commands::history::run(arguments, console),
+        },
         Command::Logs(arguments) => commands::logs::run(arguments, console),
         Command::Status(arguments) => commands::status::run(arguments, console),
         Command::Wait(arguments) => commands::wait::run(arguments, console),

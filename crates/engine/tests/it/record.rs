@@ -337,7 +337,8 @@ async fn missing_namespace_and_missing_rights_are_told_with_a_way_on() {
     assert_eq!(error.to_string(), "the namespace nowhere of the set does not exist");
     assert!(error.hint().contains("kubectl create namespace"), "{}", error.hint());
 
-    let cases: [(&str, &[(&str, &[&str])]); 3] = [
+    type Right<'a> = (&'a str, &'a [&'a str]);
+    let cases: [(&str, &[Right<'_>]); 3] = [
         ("nothing", &[]),
         ("reads", &[("configmaps", &["get"])]),
         ("creates", &[("configmaps", &["get", "create"])]),

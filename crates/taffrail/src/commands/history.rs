@@ -18,7 +18,7 @@ use taffrail_status::Status;
 
 use super::rows::NamedRow as _;
 use super::wait::ClusterArguments;
-use super::{get, named, set_history};
+use super::{get, named};
 use crate::cli::{self, HubFiles, ListOutput, TableOutput};
 use crate::command_error::{CommandError, Exit, written};
 use crate::commands::verbs::outcome;
@@ -119,7 +119,7 @@ pub(crate) struct HistoryArguments {
     pub(crate) files: HubFiles,
 
     /// The clusters of --set.
-    #[command(flatten, next_help_heading = "Clusters of --set")]
+    #[command(flatten)]
     pub(crate) clusters: ClusterArguments,
 }
 
@@ -172,10 +172,8 @@ impl Wanted {
 }
 
 pub(crate) fn run(arguments: &HistoryArguments, console: &Console) -> Result<Exit, CommandError> {
-    let name = match (&arguments.set, &arguments.name) {
-        (Some(set), _) => return set_history::run(arguments, set, console),
-        (None, Some(name)) => name,
-        (None, None) => return Err(CommandError::usage("the name of an app is missing")),
+    let Some(name) = &arguments.name else {
+        return Err(CommandError::usage("the name of an app is missing"));
     };
     let Some(url) = &arguments.hub else {
         let error = CommandError::usage("only a hub keeps history: --hub is missing");

@@ -29,7 +29,7 @@ pub(crate) mod object;
 pub(crate) mod overview;
 mod rows;
 pub(crate) mod rules;
-mod set_history;
+pub(crate) mod set_history;
 pub(crate) mod status;
 pub(crate) mod sync;
 pub(crate) mod tree;

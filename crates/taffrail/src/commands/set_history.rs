@@ -25,7 +25,7 @@ struct Asked {
     answer: Result<Option<SetHistory>, (ErrorRow, &'static str)>,
 }
 
-pub(super) fn run(arguments: &HistoryArguments, set: &str, console: &Console) -> Result<Exit, CommandError> {
+pub(crate) fn run(arguments: &HistoryArguments, set: &str, console: &Console) -> Result<Exit, CommandError> {
     // A name that none can have is told without asking.
     SetName::new(arguments.namespace.as_deref().unwrap_or("default"), set).map_err(CommandError::usage)?;
     let source = arguments.clusters.source(arguments.timeout);
