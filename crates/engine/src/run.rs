@@ -13,7 +13,7 @@ use taffrail_observe::FleetWatcher;
 use taffrail_plan::manifests::{self, ApplyMode, DeclaredObject, DeclaredSet, KindScope, ManifestFile};
 use taffrail_plan::order::{Dialect, OrderInput, PrunedObject, order};
 use taffrail_plan::sync::{
-    Action, Answer, NewRun, Observation, RunEnd, Stepped, SyncRun, WaitingFor, Work, step,
+    Action, Answer, NewRun, Observation, RunEnd, Stepped, SyncRun, TaskState, WaitingFor, Work, step,
 };
 
 use crate::compare::{Coming, Comparer, Comparison, LastApplied, Types};
@@ -464,8 +464,24 @@ impl Held<'_> {
             });
         }
         self.record.run = Some(run.clone());
+        self.write_record(run).await
+    }
+
+    /// Writes the record, unless it went with its namespace, which the run deletes.
+    async fn write_record(&mut self, run: &SyncRun) -> Result<(), EngineError> {
         self.saved = Instant::now();
-        Ok(self.store.save(self.record).await?)
+        let home = &self.request.set.namespace;
+        let is_home = |key: &ObjectKey| key.group.is_empty() && key.kind == "Namespace" && key.name == *home;
+        let removes_home = self.request.verb == SetVerb::Destroy
+            && run.tasks.iter().any(|task| {
+                matches!(task.work, Work::Prune { .. })
+                    && task.state != TaskState::Pending
+                    && is_home(&task.key)
+            });
+        match self.store.save(self.record).await {
+            Err(RecordError::Lost(None)) if removes_home => Ok(()),
+            saved => Ok(saved?),
+        }
     }
 
     /// Keeps the manifests of the run, once.
@@ -564,8 +580,7 @@ impl Held<'_> {
         self.record.results.insert(0, kept_results(number, &objects));
         self.record.results.truncate(MAX_RUNS);
         self.drop_manifests().await?;
-        self.saved = Instant::now();
-        self.store.save(self.record).await?;
+        self.write_record(run).await?;
         Ok(SyncReport { end, number, objects, started: run.started, ended })
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use taffrail_apps::sets::{SetName, SetVerb};
 use taffrail_engine::{
     EngineError, InventoryPrune, ManifestText, Manifests, PruneConsent, Stop, SyncReport, prune_inventory, sync,
@@ -12,10 +12,10 @@ use taffrail_plan::order::Dialect;
 use taffrail_sim::{Cluster, Fleet};
 
 use crate::inventories::{self, Pair, Playground, definitions};
-use crate::world::{Approves, request, watcher, policy};
+use crate::world::{Approves, policy, request, watcher};
 
 /// The number of pairs that are drawn.
-const PAIRS: usize = 36;
+const PAIRS: usize = 24;
 
 /// The variables with the seed of an earlier run, and with another number of pairs.
 const SEED: &str = "TAFFRAIL_INVENTORIES_SEED";
@@ -129,4 +129,86 @@ async fn a_prune_deletes_what_a_second_model_says() {
     println!("{count} pairs: {deleted_in_all} objects deleted, {kept_in_all} kept, {} wrong", wrong.len());
     assert!(wrong.is_empty(), "seed {seed}\n{}", wrong.join("\n\n"));
     assert!(deleted_in_all * 10 > count && kept_in_all * 10 > count, "the pairs are to differ");
+}
+
+const SHOP: &str = "\
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: shop}
+data: {colour: blue}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data, namespace: shop}
+spec:
+  accessModes: [ReadWriteOnce]
+  storageClassName: none
+  resources: {requests: {storage: 1Gi}}
+";
+
+/// Syncs the shop as the set `shop` of `home`, and waits for nothing.
+async fn sync_shop(cluster: &Cluster, home: &str) {
+    let set = SetName::new(home, "shop").unwrap();
+    let mut asked = request(set, SetVerb::Sync, None);
+    asked.policy.waits_at_end = false;
+    let files = [ManifestText { path: "shop.yaml".to_owned(), content: SHOP.to_owned() }];
+    let watcher = watcher(cluster).await;
+    let (stop, mut caller) = (Stop::default(), Approves::default());
+    let report = sync(watcher, &asked, Manifests::Given(&files), &stop, &mut caller).await.unwrap();
+    assert_eq!(report.end, taffrail_plan::sync::RunEnd::Succeeded);
+}
+
+/// Destroys the set `shop` of `home`; returns what stays, with the reasons.
+async fn destroy_shop(cluster: &Cluster, home: &str, allows_guarded: bool) -> Vec<String> {
+    let set = SetName::new(home, "shop").unwrap();
+    let asked = request(set, SetVerb::Destroy, Some(PruneConsent { allows_guarded }));
+    let watcher = watcher(cluster).await;
+    let mut caller = Approves::default();
+    let report = sync(watcher, &asked, Manifests::Last, &Stop::default(), &mut caller).await.unwrap();
+    assert_eq!(report.end, taffrail_plan::sync::RunEnd::Succeeded);
+    caller.kept
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_goes_with_its_set_once_it_is_empty() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = fleet.cluster("one").await.unwrap();
+    sync_shop(&cluster, "default").await;
+    let is_there = |kind: &str, name: &str| cluster.get("v1", kind, "shop", name).is_some();
+    cluster
+        .apply(json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "notes", "namespace": "shop"},
+        }))
+        .unwrap();
+    let kept = destroy_shop(&cluster, "default", false).await;
+    let guarded = "PersistentVolumeClaim shop/data: the data of a volume may go with its claim";
+    assert_eq!(
+        kept,
+        [
+            "Namespace shop: ConfigMap notes is in the namespace, and does not go with the app",
+            guarded,
+        ]
+    );
+    assert!(!is_there("ConfigMap", "settings") && is_there("PersistentVolumeClaim", "data"));
+    let kept = destroy_shop(&cluster, "default", true).await;
+    assert_eq!(kept, ["Namespace shop: ConfigMap notes is in the namespace, and does not go with the app"]);
+    assert!(cluster.get("v1", "Namespace", "", "shop").is_some() && is_there("ConfigMap", "notes"));
+    cluster.delete("v1", "ConfigMap", "shop", "notes");
+    assert_eq!(destroy_shop(&cluster, "default", true).await, [""; 0]);
+    assert!(cluster.get("v1", "Namespace", "", "shop").is_none());
+    assert!(cluster.get("v1", "ConfigMap", "default", "taffrail-set-shop").is_none(), "the record is gone");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_with_the_record_of_its_set_goes_with_it() {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = fleet.cluster("one").await.unwrap();
+    cluster.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})).unwrap();
+    sync_shop(&cluster, "shop").await;
+    assert_eq!(destroy_shop(&cluster, "shop", true).await, [""; 0]);
+    assert!(cluster.get("v1", "Namespace", "", "shop").is_none());
 }
