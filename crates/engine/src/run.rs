@@ -14,7 +14,7 @@ use taffrail_observe::FleetWatcher;
 use taffrail_plan::manifests::{self, ApplyMode, DeclaredObject, DeclaredSet, KindScope, ManifestFile};
 use taffrail_plan::order::{Dialect, OrderInput, PrunedObject, order};
 use taffrail_plan::sync::{
-    Action, Answer, NewRun, Observation, RunEnd, Stepped, SyncRun, WaitingFor, Work, step,
+    Action, Answer, NewRun, Observation, RunEnd, Stepped, SyncRun, TaskState, WaitingFor, Work, step,
 };
 
 use crate::compare::{Coming, Comparer, Comparison, LastApplied, Types};
@@ -498,8 +498,24 @@ impl Held<'_> {
             });
         }
         self.record.run = Some(run.clone());
+        self.write_record(run).await
+    }
+
+    /// Writes the record, unless it went with its namespace, which the run deletes.
+    async fn write_record(&mut self, run: &SyncRun) -> Result<(), EngineError> {
         self.saved = Instant::now();
-        Ok(self.store.save(self.record).await?)
+        let home = &self.request.set.namespace;
+        let is_home = |key: &ObjectKey| key.group.is_empty() && key.kind == "Namespace" && key.name == *home;
+        let removes_home = self.request.verb == SetVerb::Destroy
+            && run.tasks.iter().any(|task| {
+                matches!(task.work, Work::Prune { .. })
+                    && task.state != TaskState::Pending
+                    && is_home(&task.key)
+            });
+        match self.store.save(self.record).await {
+            Err(RecordError::Lost(None)) if removes_home => Ok(()),
+            saved => Ok(saved?),
+        }
     }
 
     /// Keeps the manifests of the run, once; returns true if the record is to tell that they are kept now.
@@ -605,8 +621,7 @@ impl Held<'_> {
         self.record.results.insert(0, kept_results(number, &objects));
         self.record.results.truncate(MAX_RUNS);
         let (dropped, keep) = self.drop_manifests();
-        self.saved = Instant::now();
-        self.store.save(self.record).await?;
+        self.write_record(run).await?;
         if !dropped.is_empty() {
             // Those that cannot be deleted are found the next time.
             let _ = self.store.remove_manifests(&dropped, &|number| keep.contains(&number)).await;

@@ -1,11 +1,15 @@
 //! Syncs of simulated clusters.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-#![expect(clippy::print_stdout, reason = "a test of many points prints their number")]
+#![expect(clippy::print_stdout, reason = "a random test prints its seed")]
 
 mod harness;
+#[path = "../../../../tests/inventories.rs"]
+mod inventories;
 mod kept_manifests;
 mod killed;
+mod prune;
 mod record;
 mod record_sizes;
 mod stores;
+mod world;

@@ -23,10 +23,13 @@ mod diff;
 mod harness;
 mod helm;
 mod impact;
+#[path = "../../../inventories.rs"]
+mod inventories;
 mod merges;
 mod noisy;
 mod operations;
 mod protobuf;
+mod prune;
 mod recording;
 mod replay;
 mod rollout;
