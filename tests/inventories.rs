@@ -169,8 +169,7 @@ impl Pair {
         }
         // A dependent goes with its owner.
         if let Some((owner, _)) = pair.objects.iter().find(|(it, _)| it["kind"] == "ConfigMap").cloned() {
-            let mut dependent =
-                object("v1", "ConfigMap", text(&owner, "/metadata/namespace"), "dependent");
+            let mut dependent = object("v1", "ConfigMap", text(&owner, "/metadata/namespace"), "dependent");
             dependent["metadata"]["ownerReferences"] = json!([{
                 "apiVersion": "v1", "kind": "ConfigMap", "name": owner["metadata"]["name"], "uid": "",
             }]);
@@ -370,7 +369,9 @@ impl Pair {
             let place = text(it, "/metadata/namespace").to_owned() + text(it, "/metadata/name");
             let group = format!("{}.example.com", self.home);
             place.ends_with(&group)
-                || place.strip_prefix(&*self.home).is_some_and(|rest| !rest.starts_with(|it: char| it.is_ascii_digit()))
+                || place
+                    .strip_prefix(&*self.home)
+                    .is_some_and(|rest| !rest.starts_with(|it: char| it.is_ascii_digit()))
         };
         at.all(self.widgets.as_deref()).into_iter().filter(is_own).collect()
     }
@@ -423,9 +424,8 @@ impl Pair {
                 self.allows && !live.iter().filter(is_in).any(is_foreign)
             }
             "CustomResourceDefinition" => {
-                let is_kept = |other: &Value| {
-                    group(other) == text(it, "/spec/group") && !leaving.contains(&uid(other))
-                };
+                let is_kept =
+                    |other: &Value| group(other) == text(it, "/spec/group") && !leaving.contains(&uid(other));
                 self.allows || !live.iter().any(is_kept)
             }
             "PersistentVolumeClaim" => self.allows,

@@ -138,10 +138,8 @@ impl Inventory {
             let packed = packed.and_then(|text| STANDARD.decode(&*text).ok());
             let missing = || SetRecordError::Damaged { part: INVENTORY_KEY, cause: None };
             let entries = packed.ok_or_else(missing).and_then(|packed| read_inventory(&packed));
-            let damaged = |cause: SetRecordError| InventoryError::Damaged {
-                key: key.clone(),
-                cause: Box::new(cause),
-            };
+            let damaged =
+                |cause: SetRecordError| InventoryError::Damaged { key: key.clone(), cause: Box::new(cause) };
             return Ok(Inventory { key: key.clone(), ..Inventory::of_set(&set, entries.map_err(damaged)?) });
         }
         match (&*key.group, &*key.kind) {
@@ -238,10 +236,9 @@ impl Inventory {
                     gone.map(|key| (inventory_id::format(key), Tree::Null)).collect();
                 Some(json!({ "data": data }))
             }
-            InventoryTool::Taffrail
-            | InventoryTool::Flux
-            | InventoryTool::ArgoCd
-            | InventoryTool::Helm => None,
+            InventoryTool::Taffrail | InventoryTool::Flux | InventoryTool::ArgoCd | InventoryTool::Helm => {
+                None
+            }
         }
     }
 }
@@ -280,9 +277,8 @@ pub(crate) fn listed(inventory: &Object<'_>) -> BTreeSet<ObjectKey> {
     let data = inventory.at(&["data"]).filter(|_| is_map).and_then(Value::members).into_iter().flatten();
     let of_map = data.filter_map(|(id, _)| inventory_id::parse(&id).ok());
     let is_application = inventory.kind() == "Application" && inventory.group() == argo::GROUP;
-    let of_argo = items(&["status", "resources"]).filter(|entry| {
-        is_application && entry.get("hook").and_then(Value::as_bool) != Some(true)
-    });
+    let of_argo = items(&["status", "resources"])
+        .filter(|entry| is_application && entry.get("hook").and_then(Value::as_bool) != Some(true));
     let all = resources.chain(of_flux).chain(of_map).chain(of_argo.map(resource_group::entry_key));
     all.filter(|key| !key.kind.is_empty() && !key.name.is_empty()).collect()
 }

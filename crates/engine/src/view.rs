@@ -251,7 +251,7 @@ fn ended_hook(object: &Object<'_>) -> Option<Observed> {
         let mut found = conditions.filter(|it| it.get("type").is_some_and(|it| it.is_str(name)));
         found.find(|it| it.get("status").is_some_and(|it| it.is_str("True")))
     };
-    match (&*object.group(), &*object.kind()) {
+    match (object.group(), object.kind()) {
         ("batch", "Job") if is_true("Complete").is_some() => Some(of(Verdict::Ready, String::new())),
         ("batch", "Job") => is_true("Failed").map(|condition| {
             let text = condition.get("message").and_then(|it| it.as_str());

@@ -37,12 +37,7 @@ impl LiveFacts {
 
     pub(crate) fn entry(&self) -> LiveEntry<'_> {
         let LiveFacts { metadata, has_mark, claimed_by, content, .. } = self;
-        LiveEntry {
-            metadata,
-            has_mark: *has_mark,
-            claimed_by: claimed_by.clone(),
-            content: content.clone(),
-        }
+        LiveEntry { metadata, has_mark: *has_mark, claimed_by: claimed_by.clone(), content: content.clone() }
     }
 
     pub(crate) fn uid(&self) -> String {

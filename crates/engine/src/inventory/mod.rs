@@ -164,13 +164,8 @@ async fn delete_all(
             coming: &coming,
             last: &last,
         };
-        let writer = Writer {
-            cluster: &cluster,
-            discovery,
-            options: &options,
-            comparer: &comparer,
-            run: &run.id,
-        };
+        let writer =
+            Writer { cluster: &cluster, discovery, options: &options, comparer: &comparer, run: &run.id };
         let deletions = actions.iter().filter_map(|action| match action {
             Action::Delete { uid, .. } => Some((action.task(), uid, run.tasks.get(action.task())?)),
             _ => None,
@@ -190,11 +185,7 @@ async fn delete_all(
 }
 
 /// Finds the object that holds an inventory, and reads it.
-async fn find(
-    view: &mut View,
-    request: &InventoryPrune,
-    namespace: &str,
-) -> Result<Inventory, EngineError> {
+async fn find(view: &mut View, request: &InventoryPrune, namespace: &str) -> Result<Inventory, EngineError> {
     let kinds = view.kinds();
     let (cluster, discovery) = (view.cluster()?, view.discovery()?);
     let Some((resource, key)) = request.inventory.find(discovery, namespace) else {
@@ -203,7 +194,7 @@ async fn find(
     };
     let inventory = read_inventory(&cluster, kinds, &resource, &key).await?;
     if inventory.tool == InventoryTool::Taffrail {
-        return Err(EngineError::IsSet(key));
+        return Err(EngineError::IsSet(Box::new(key)));
     }
     Ok(inventory)
 }
@@ -300,7 +291,9 @@ async fn take_from_inventory(
         match written {
             Ok(_) | Err(WriteError::NotFound { .. }) => return Ok(()),
             Err(WriteError::Conflict { .. } | WriteError::Uncertain(_)) => continue,
-            Err(error) => return Err(EngineError::Inventory(InventoryError::Damaged { key, cause: error.into() })),
+            Err(error) => {
+                return Err(InventoryError::Damaged { key, cause: error.into() }.into());
+            }
         }
     }
     Ok(())

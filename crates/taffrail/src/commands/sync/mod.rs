@@ -13,8 +13,8 @@ use jiff::SignedDuration;
 use taffrail_apps::sets::{SetName, SetVerb};
 use taffrail_cluster::ListStrategy;
 use taffrail_engine::{
-    EngineError, InventoryPrune, ManifestText, Manifests, PruneConsent, Stop, SyncCaller, SyncEvent, SyncPlan, SyncReport,
-    SyncRequest, prune_inventory,
+    EngineError, InventoryPrune, ManifestText, Manifests, PruneConsent, Stop, SyncCaller, SyncEvent,
+    SyncPlan, SyncReport, SyncRequest, prune_inventory,
 };
 use taffrail_observe::{FleetMembers, FleetWatcher, InventoryArg, WatchRequest};
 use taffrail_plan::order::Dialect;

@@ -167,10 +167,7 @@ pub(super) fn result(
         RunEnd::Superseded => ("Superseded", AnsiColor::Yellow.on_default()),
     };
     let took = text::age(report.ended.duration_since(report.started).as_secs());
-    let rest = format!(
-        "{what}: {} after {took}",
-        told_counts(&report.objects)
-    );
+    let rest = format!("{what}: {} after {took}", told_counts(&report.objects));
     say!(out, "{}{}{}{:#} {}", printable(&cluster), style, word, style, printable(&rest))?;
     out.flush()
 }

@@ -9,8 +9,8 @@ use taffrail_object::{GroupKind, LabelSelector, ObjectKey};
 
 use super::arguments::WaitArguments;
 use crate::command_error::CommandError;
-use taffrail_observe::{InventoryArg, ObjectArg};
 use taffrail_observe::input::{self, Chunks};
+use taffrail_observe::{InventoryArg, ObjectArg};
 
 /// The targets that the command line names, before they are resolved in each cluster.
 #[derive(Debug, Default)]
