@@ -169,8 +169,7 @@ impl Pair {
         }
         // A dependent goes with its owner.
         if let Some((owner, _)) = pair.objects.iter().find(|(it, _)| it["kind"] == "ConfigMap").cloned() {
-            let mut dependent =
-                object("v1", "ConfigMap", text(&owner, "/metadata/namespace"), "dependent");
+            let mut dependent = object("v1", "ConfigMap", text(&owner, "/metadata/namespace"), "dependent");
             dependent["metadata"]["ownerReferences"] = json!([{
                 "apiVersion": "v1", "kind": "ConfigMap", "name": owner["metadata"]["name"], "uid": "",
             }]);
@@ -232,7 +231,7 @@ impl Pair {
                 label(it, "kustomize.toolkit.fluxcd.io/namespace", home);
             }
             2 | 3 => annotate(it, "config.k8s.io/owning-inventory", &format!("id-of-{home}")),
-            4 if self.random.get_seed() % 2 == 0 => label(it, "app.kubernetes.io/instance", "app"),
+            4 if self.random.get_seed().is_multiple_of(2) => label(it, "app.kubernetes.io/instance", "app"),
             4 => {
                 let id = format!("app:{}", tracked(it));
                 annotate(it, "argocd.argoproj.io/tracking-id", &id);
@@ -245,7 +244,7 @@ impl Pair {
     }
 
     fn is_helm_release(&self) -> bool {
-        self.home.len() % 2 == 0
+        self.home.len().is_multiple_of(2)
     }
 
     /// Creates all objects and the inventory, and then deletes and creates again what was.
@@ -370,7 +369,9 @@ impl Pair {
             let place = text(it, "/metadata/namespace").to_owned() + text(it, "/metadata/name");
             let group = format!("{}.example.com", self.home);
             place.ends_with(&group)
-                || place.strip_prefix(&*self.home).is_some_and(|rest| !rest.starts_with(|it: char| it.is_ascii_digit()))
+                || place
+                    .strip_prefix(&*self.home)
+                    .is_some_and(|rest| !rest.starts_with(|it: char| it.is_ascii_digit()))
         };
         at.all(self.widgets.as_deref()).into_iter().filter(is_own).collect()
     }
@@ -423,9 +424,8 @@ impl Pair {
                 self.allows && !live.iter().filter(is_in).any(is_foreign)
             }
             "CustomResourceDefinition" => {
-                let is_kept = |other: &Value| {
-                    group(other) == text(it, "/spec/group") && !leaving.contains(&uid(other))
-                };
+                let is_kept =
+                    |other: &Value| group(other) == text(it, "/spec/group") && !leaving.contains(&uid(other));
                 self.allows || !live.iter().any(is_kept)
             }
             "PersistentVolumeClaim" => self.allows,

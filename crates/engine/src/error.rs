@@ -45,17 +45,23 @@ pub enum EngineError {
     #[error(transparent)]
     Record(#[from] RecordError),
     /// The inventory of another tool cannot be read or written.
-    #[error(transparent)]
-    Inventory(#[from] InventoryError),
+    #[error("cannot prune by the inventory")]
+    Inventory(#[source] Box<InventoryError>),
     /// The object is the record of a set.
     #[error("{kind} {path} is the record of a set", kind = .0.kind, path = .0.path())]
-    IsSet(ObjectKey),
+    IsSet(Box<ObjectKey>),
     /// The caller did not want the run to begin: nothing was written.
     #[error("the run was not approved, so nothing was written")]
     NotApproved,
     /// There is no such set, or no such run of it.
     #[error("{0}")]
     NotFound(String),
+}
+
+impl From<InventoryError> for EngineError {
+    fn from(error: InventoryError) -> EngineError {
+        EngineError::Inventory(Box::new(error))
+    }
 }
 
 impl EngineError {
@@ -74,14 +80,17 @@ impl EngineError {
             EngineError::NotFound(_) => "`taffrail get apps --delivery taffrail` lists the sets",
             EngineError::Record(error) => error.hint(),
             EngineError::IsSet(_) => "prune the set with `taffrail prune --set`",
-            EngineError::Inventory(InventoryError::Elsewhere(_)) => {
-                "nothing was deleted: prune with the tool that delivers the objects"
-            }
-            EngineError::Inventory(InventoryError::NotNewest { .. }) => "name the newest version",
-            EngineError::Inventory(InventoryError::NotAnInventory(_)) => {
-                "name a ResourceGroup, a ConfigMap of cli-utils, a Kustomization, HelmRelease or Application, or the Secret of a Helm release"
-            }
-            EngineError::Inventory(_) => "",
+            EngineError::Inventory(error) => match **error {
+                InventoryError::Elsewhere(_) => {
+                    "nothing was deleted: prune with the tool that delivers the objects"
+                }
+                InventoryError::NotNewest { .. } => "name the newest version",
+                InventoryError::NotAnInventory(_) => {
+                    "name a ResourceGroup, a ConfigMap of cli-utils, a Kustomization, HelmRelease or Application, or the \
+                     Secret of a Helm release"
+                }
+                _ => "",
+            },
             EngineError::Manifests(_) | EngineError::NotApproved => "",
         }
     }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use taffrail_cluster::{
     ApiResource, ApplyRequest, Cluster, DeleteOutcome, DeletePropagation, DeleteRequest, Discovery,
-    FIELD_MANAGER, FieldConflict, PatchRequest, PatchType, ReadError, WriteError, chain,
+    FIELD_MANAGER, FieldConflict, PatchRequest, PatchType, ReadError, Reason, WriteError, chain,
 };
 use taffrail_merge::FieldSet;
 use taffrail_object::json::{OwnedDocument, Value as Json};
@@ -304,6 +304,8 @@ impl Writer<'_> {
         let found = match self.cluster.get(&resource, namespace, &key.name, Projection::Metadata).await {
             Ok(Some(found)) => found,
             Ok(None) => return Answer::Gone,
+            // Its definition went before it, and took it along.
+            Err(error) if error.reason() == Reason::NotFound => return Answer::Gone,
             Err(error) => return of_read(&error),
         };
         if text(&found, "uid") != uid {

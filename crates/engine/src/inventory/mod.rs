@@ -194,7 +194,7 @@ async fn find(view: &mut View, request: &InventoryPrune, namespace: &str) -> Res
     };
     let inventory = read_inventory(&cluster, kinds, &resource, &key).await?;
     if inventory.tool == InventoryTool::Taffrail {
-        return Err(EngineError::IsSet(key));
+        return Err(EngineError::IsSet(Box::new(key)));
     }
     Ok(inventory)
 }
@@ -292,7 +292,7 @@ async fn take_from_inventory(
             Ok(_) | Err(WriteError::NotFound { .. }) => return Ok(()),
             Err(WriteError::Conflict { .. } | WriteError::Uncertain(_)) => continue,
             Err(error) => {
-                return Err(EngineError::Inventory(InventoryError::Damaged { key, cause: error.into() }));
+                return Err(InventoryError::Damaged { key, cause: error.into() }.into());
             }
         }
     }

@@ -6,10 +6,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use taffrail_apps::sets::{SetName, SetVerb};
 use taffrail_engine::{
-    EngineError, InventoryPrune, ManifestText, Manifests, PruneConsent, Stop, SyncReport, prune_inventory, sync,
+    EngineError, InventoryPrune, ManifestText, Manifests, PruneConsent, Stop, SyncReport, prune_inventory,
+    sync,
 };
 use taffrail_plan::order::Dialect;
-use taffrail_sim::{Cluster, Fleet};
+use taffrail_sim::{Cluster, Fault, Fleet, Trouble};
 
 use crate::inventories::{self, Pair, Playground, definitions};
 use crate::world::{Approves, policy, request, watcher};
@@ -188,10 +189,7 @@ async fn a_namespace_goes_with_its_set_once_it_is_empty() {
     let guarded = "PersistentVolumeClaim shop/data: the data of a volume may go with its claim";
     assert_eq!(
         kept,
-        [
-            "Namespace shop: ConfigMap notes is in the namespace, and does not go with the app",
-            guarded,
-        ]
+        ["Namespace shop: ConfigMap notes is in the namespace, and does not go with the app", guarded,]
     );
     assert!(!is_there("ConfigMap", "settings") && is_there("PersistentVolumeClaim", "data"));
     let kept = destroy_shop(&cluster, "default", true).await;
@@ -211,4 +209,188 @@ async fn a_namespace_with_the_record_of_its_set_goes_with_it() {
     sync_shop(&cluster, "shop").await;
     assert_eq!(destroy_shop(&cluster, "shop", true).await, [""; 0]);
     assert!(cluster.get("v1", "Namespace", "", "shop").is_none());
+}
+
+/// Creates the ConfigMap of cli-utils `app` in the namespace `shop`, which lists these objects, and the objects, marked.
+fn list_objects(cluster: &Cluster, objects: &[Value]) {
+    let id = |it: &Value| {
+        let text = |pointer: &str| it.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let group = text("/apiVersion").split_once('/').map_or("", |(group, _)| group);
+        let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
+        (format!("{namespace}_{name}_{group}_{}", text("/kind")), json!(""))
+    };
+    for object in objects {
+        let mut object = object.clone();
+        object["metadata"]["annotations"]["config.k8s.io/owning-inventory"] = json!("id-1");
+        cluster.apply(object).unwrap();
+    }
+    cluster
+        .apply(json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {
+                "name": "app", "namespace": "shop", "labels": {"cli-utils.sigs.k8s.io/inventory-id": "id-1"},
+            },
+            "data": Value::Object(objects.iter().map(id).collect()),
+        }))
+        .unwrap();
+}
+
+/// Prunes by the inventory `app` of the namespace `shop`, with the declared ConfigMap `kept`; returns what stays.
+async fn prune_by(cluster: &Cluster, inventory: &str) -> (Result<SyncReport, EngineError>, Vec<String>) {
+    let content = "{apiVersion: v1, kind: ConfigMap, metadata: {name: kept, namespace: shop}}".to_owned();
+    let files = [ManifestText { path: "app.yaml".to_owned(), content }];
+    let asked = InventoryPrune {
+        inventory: inventory.parse().unwrap(),
+        namespace: Some("shop".to_owned()),
+        consent: PruneConsent { allows_guarded: true },
+        dialect: Dialect::Argo,
+        policy: policy(),
+    };
+    let mut caller = Approves::default();
+    let report = prune_inventory(watcher(cluster).await, &asked, &files, &Stop::default(), &mut caller).await;
+    (report, caller.kept)
+}
+
+async fn shop() -> (Fleet, Cluster) {
+    let fleet = Fleet::builder().start().await.unwrap();
+    let cluster = fleet.cluster("one").await.unwrap();
+    cluster.apply(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})).unwrap();
+    (fleet, cluster)
+}
+
+fn map(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop"}})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_inventory_lists_what_stays_after_a_prune() {
+    let (_fleet, cluster) = shop().await;
+    let mut detached = map("detached");
+    detached["metadata"]["annotations"] = json!({"cli-utils.sigs.k8s.io/on-remove": "keep"});
+    let mut protected = map("protected");
+    protected["metadata"]["annotations"] = json!({"argocd.argoproj.io/sync-options": "Prune=false"});
+    // Ten ConfigMaps of one namespace are read by one list.
+    let more: Vec<Value> = (0..10).map(|at| map(&format!("old{at}"))).collect();
+    list_objects(&cluster, &[vec![map("kept"), detached, protected], more].concat());
+    cluster.delete("v1", "ConfigMap", "shop", "old9");
+    let (report, kept) = prune_by(&cluster, "configmap/app").await;
+    let report = report.unwrap();
+    assert_eq!(report.end, taffrail_plan::sync::RunEnd::Succeeded);
+    assert_eq!(
+        kept,
+        ["ConfigMap shop/protected: argocd.argoproj.io/sync-options forbids to delete the object"]
+    );
+    let there: Vec<String> = cluster
+        .list("v1", "ConfigMap")
+        .iter()
+        .filter(|it| it["metadata"]["namespace"] == "shop")
+        .map(|it| it["metadata"]["name"].as_str().unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(there, ["app", "detached", "kept", "kube-root-ca.crt", "protected"]);
+    // What was let go is not in the inventory any more.
+    let inventory = cluster.get("v1", "ConfigMap", "shop", "app").unwrap();
+    assert_eq!(inventory["data"], json!({"shop_kept__ConfigMap": "", "shop_protected__ConfigMap": ""}));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_known_stays() {
+    let (_fleet, cluster) = shop().await;
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+        "metadata": {"name": "old", "namespace": "shop"}, "rules": [],
+    });
+    let inside = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "inside"}});
+    list_objects(&cluster, &[map("kept"), role, inside]);
+    let is_there = |api_version: &str, kind: &str, namespace: &str, name: &str| {
+        cluster.get(api_version, kind, namespace, name).is_some()
+    };
+    let rbac = "rbac.authorization.k8s.io/v1";
+
+    // A kind that discovery does not tell of may be served.
+    let fault = cluster.fault(Fault::new(Trouble::Garbage).verb("get").path("/apis"));
+    let (report, kept) = prune_by(&cluster, "configmap/app").await;
+    report.unwrap();
+    assert!(
+        kept[0]
+            .starts_with("Role shop/old: the kinds of all groups but the core group could not be discovered")
+            && kept[1] == "Namespace inside: what is in the namespace is not known",
+        "{kept:?}"
+    );
+    assert!(is_there(rbac, "Role", "shop", "old") && is_there("v1", "Namespace", "", "inside"));
+    cluster.heal(fault);
+
+    // A list that is refused may hold anything.
+    let broken = Trouble::ServerError("broken".to_owned());
+    let fault = cluster.fault(Fault::new(broken).verb("list").resource("services"));
+    let (report, kept) = prune_by(&cluster, "configmap/app").await;
+    report.unwrap();
+    assert_eq!(kept, ["Namespace inside: what is in the namespace is not known"]);
+    assert!(!is_there(rbac, "Role", "shop", "old") && is_there("v1", "Namespace", "", "inside"));
+    cluster.heal(fault);
+
+    let (report, kept) = prune_by(&cluster, "configmap/app").await;
+    report.unwrap();
+    assert_eq!((kept, is_there("v1", "Namespace", "", "inside")), (Vec::new(), false));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_usable_inventories_are_pruned_by() {
+    let (_fleet, cluster) = shop().await;
+    for definition in definitions() {
+        cluster.apply(definition).unwrap();
+    }
+    let of = |api_version: &str, kind: &str, name: &str, rest: Value| {
+        let mut it = json!({"apiVersion": api_version, "kind": kind});
+        it["metadata"] = json!({"name": name, "namespace": "shop", "labels": {"owner": "helm"}});
+        for (key, value) in rest.as_object().unwrap() {
+            it[key] = value.clone();
+        }
+        cluster.apply(it).unwrap();
+    };
+    of("v1", "ConfigMap", "plain", json!({}));
+    of("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "new", json!({}));
+    let there = json!({"spec": {"kubeConfig": {"secretRef": {"name": "there"}}}});
+    of("kustomize.toolkit.fluxcd.io/v1", "Kustomization", "there", there);
+    let there = json!({"spec": {"destination": {"server": "https://10.0.0.1"}}});
+    of("argoproj.io/v1alpha1", "Application", "there", there);
+    for version in ["v9", "v10"] {
+        let name = format!("sh.helm.release.v1.web.{version}");
+        of("v1", "Secret", &name, json!({"type": "helm.sh/release.v1", "data": {"release": "bm9uZQ=="}}));
+    }
+    cluster
+        .apply(json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {
+                "name": "taffrail-set-web", "namespace": "shop", "labels": {"taffrail.dev/record": "set"},
+            },
+            // gzip of an empty list
+            "binaryData": {"inventory": "H4sIAAAAAAAC/4uOBQApu0wNAgAAAA=="},
+        }))
+        .unwrap();
+    for (inventory, told) in [
+        ("configmap/none", "ConfigMap shop/none does not exist"),
+        ("configmap/plain", "ConfigMap shop/plain is not an inventory"),
+        ("kustomization/new", "Kustomization shop/new has no inventory yet"),
+        ("kustomization/there", "Kustomization shop/there delivers to another cluster"),
+        ("application/there", "Application shop/there delivers to another cluster"),
+        (
+            "secret/sh.helm.release.v1.web.v9",
+            "Secret shop/sh.helm.release.v1.web.v9 is not the newest version of the release: that is \
+             sh.helm.release.v1.web.v10",
+        ),
+        (
+            "secret/sh.helm.release.v1.web.v10",
+            "the inventory of Secret shop/sh.helm.release.v1.web.v10 cannot be used",
+        ),
+        ("configmap/taffrail-set-web", "ConfigMap shop/taffrail-set-web is the record of a set"),
+        ("gadget/web", "the cluster has no kind called gadget"),
+    ] {
+        let (report, _) = prune_by(&cluster, inventory).await;
+        let error = report.unwrap_err();
+        assert!(
+            taffrail_cluster::chain(&error).contains(told),
+            "{inventory}: {}",
+            taffrail_cluster::chain(&error)
+        );
+    }
 }

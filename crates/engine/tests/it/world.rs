@@ -8,9 +8,7 @@ use taffrail_apps::ReadQuery;
 use taffrail_apps::sets::{SetName, SetVerb};
 use taffrail_cluster::{BootClock, ListStrategy};
 use taffrail_engine::{PruneConsent, SyncCaller, SyncEvent, SyncPlan, SyncRequest};
-use taffrail_observe::{
-    ClusterSelection, FleetRules, FleetWatcher, LightReach, WatchRequest, members,
-};
+use taffrail_observe::{ClusterSelection, FleetRules, FleetWatcher, LightReach, WatchRequest, members};
 use taffrail_plan::order::Dialect;
 use taffrail_plan::sync::RunPolicy;
 use taffrail_sim::Cluster;
