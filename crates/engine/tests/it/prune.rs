@@ -394,3 +394,25 @@ async fn only_usable_inventories_are_pruned_by() {
         );
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_that_goes_with_its_definition_fails_nothing() {
+    let (_fleet, cluster) = shop().await;
+    let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let definition = taffrail_testkit::objects::definition("example.com", "v1", "Widget", anything);
+    cluster.apply(definition.clone()).unwrap();
+    let last = json!({
+        "apiVersion": "example.com/v1", "kind": "Widget",
+        "metadata": {
+            "name": "web", "namespace": "shop",
+            "annotations": {"argocd.argoproj.io/sync-options": "PruneLast=true"},
+        },
+    });
+    let mut map = map("old");
+    map["metadata"]["annotations"] = json!({"argocd.argoproj.io/sync-options": "PruneLast=true"});
+    list_objects(&cluster, &[definition, last, map]);
+    let (report, kept) = prune_by(&cluster, "configmap/app").await;
+    let report = report.unwrap();
+    assert_eq!((report.end, kept), (taffrail_plan::sync::RunEnd::Succeeded, Vec::new()));
+    assert!(cluster.get("v1", "ConfigMap", "shop", "old").is_none());
+}
