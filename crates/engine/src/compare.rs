@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use futures::StreamExt as _;
 use serde_json::Value;
 use taffrail_cluster::{Cluster, Discovery, FieldConflict, OpenApiCache};
-use taffrail_merge::{FieldSet, GroupVersionKind, OpenApi, PathText, Schema, Type, TypeRef, built_in};
+use taffrail_merge::{FieldSet, GroupVersionKind, OpenApi, Schema, Type, TypeRef, built_in};
 use taffrail_object::{GroupKind, ObjectKey};
 use taffrail_observe::{ApplyAnswer, AskedApply, DeclaredManifest, Failure, ask_apply};
 use taffrail_plan::diff::{
@@ -15,7 +15,7 @@ use taffrail_plan::diff::{
 use taffrail_plan::manifests::{ApplyMode, DeclaredObject};
 
 use crate::error::{EngineError, RefusedObject};
-use crate::write::{WriteOptions, is_immutable};
+use crate::options::{WriteOptions, conflict_text, is_immutable};
 
 /// Maximum number of objects about which one API server is asked at one time.
 const AT_ONCE: usize = 16;
@@ -284,30 +284,4 @@ impl Comparer<'_> {
         comparison.diff = Some(diff);
         Ok(comparison)
     }
-}
-
-/// Returns the fields of others in words: at most three, and the number of further ones.
-pub(crate) fn conflict_text(conflicts: &[&FieldConflict]) -> String {
-    /// The number of fields that are named.
-    const MOST: usize = 3;
-    let named = conflicts.iter().take(MOST).map(|it| {
-        let owner = it.owner.as_ref().map_or("another manager", |owner| &owner.manager);
-        format!("{} is managed by {owner}", it.path.trim_start_matches('.'))
-    });
-    let mut text = named.collect::<Vec<_>>().join(", ");
-    if conflicts.len() > MOST {
-        text.push_str(&format!(", and {} further fields of others", conflicts.len() - MOST));
-    }
-    text + "; leave them out of the manifest, or take them by --take-over MANAGER or --force-conflicts"
-}
-
-/// Returns true if a field, or one above or below it, is in a set; `path` is as the API server writes it.
-pub(crate) fn touches(fields: &FieldSet, path: &str) -> bool {
-    let leads = |above: &str, path: &str| {
-        path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-    };
-    fields.paths().iter().any(|own| {
-        let own = PathText(own).to_string();
-        leads(&own, path) || leads(path, &own)
-    })
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use taffrail_apps::sets::{MAX_RESULTS, ObjectResult, RunObject, RunResults, SetPhase};
 use taffrail_object::{InventoryEntry, ObjectKey};
-use taffrail_plan::sync::{RunEnd, SyncRun, SyncTask, TaskOutcome, TaskState, Work};
+use taffrail_plan::sync::{RunEnd, SyncRun, SyncTask, TaskOutcome, TaskState, TaskWork};
 
 /// An entry of the inventory that the run left as it is, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,12 +33,14 @@ pub(crate) fn results(run: &SyncRun, kept: &[KeptEntry]) -> Vec<RunObject> {
 fn result(task: &SyncTask) -> Option<(ObjectResult, &str)> {
     Some(match (&task.work, &task.state) {
         (_, TaskState::Failed { message, .. }) => (ObjectResult::Failed, message),
-        (Work::Hook(_), TaskState::Skipped { .. }) => return None,
+        (TaskWork::Hook(_), TaskState::Skipped { .. }) => return None,
         (_, TaskState::Skipped { message }) => (ObjectResult::Skipped, message),
         (_, TaskState::Pending | TaskState::Sent | TaskState::Clearing { .. }) => (ObjectResult::Skipped, ""),
-        (Work::Hook(_), TaskState::Done { .. } | TaskState::Ready { .. }) => (ObjectResult::Ran, ""),
-        (Work::Prune { .. }, TaskState::Done { .. } | TaskState::Ready { .. }) => (ObjectResult::Pruned, ""),
-        (Work::Apply { .. }, TaskState::Done { outcome, .. } | TaskState::Ready { outcome, .. }) => {
+        (TaskWork::Hook(_), TaskState::Done { .. } | TaskState::Ready { .. }) => (ObjectResult::Ran, ""),
+        (TaskWork::Prune { .. }, TaskState::Done { .. } | TaskState::Ready { .. }) => {
+            (ObjectResult::Pruned, "")
+        }
+        (TaskWork::Apply { .. }, TaskState::Done { outcome, .. } | TaskState::Ready { outcome, .. }) => {
             let result = match outcome {
                 TaskOutcome::Created => ObjectResult::Created,
                 TaskOutcome::Changed => ObjectResult::Changed,
@@ -97,7 +99,7 @@ pub(crate) fn kept_entries(
 pub(crate) fn inventory_during(before: &[InventoryEntry], run: &SyncRun) -> Vec<InventoryEntry> {
     let mut known: BTreeSet<&ObjectKey> = before.iter().map(|entry| &entry.key).collect();
     let applied =
-        run.tasks.iter().filter(|task| matches!(task.work, Work::Apply { .. })).map(|task| &task.key);
+        run.tasks.iter().filter(|task| matches!(task.work, TaskWork::Apply { .. })).map(|task| &task.key);
     let new: Vec<&ObjectKey> = applied.filter(|key| known.insert(key)).collect();
     let new = new.into_iter().map(|key| InventoryEntry { key: key.clone(), uid: None });
     before.iter().cloned().chain(new).collect()
@@ -117,12 +119,12 @@ pub(crate) fn inventory_after(
     for task in &run.tasks {
         let old = before.get(&task.key).map(|entry| (*entry).clone());
         let entry = match (&task.work, &task.state) {
-            (Work::Hook(_), _) => continue,
-            (Work::Prune { .. }, TaskState::Ready { .. }) => continue,
-            (Work::Prune { uid }, _) => {
+            (TaskWork::Hook(_), _) => continue,
+            (TaskWork::Prune { .. }, TaskState::Ready { .. }) => continue,
+            (TaskWork::Prune { uid }, _) => {
                 Some(InventoryEntry { key: task.key.clone(), uid: Some(uid.clone()) })
             }
-            (Work::Apply { .. }, state) => match state.written() {
+            (TaskWork::Apply { .. }, state) => match state.written() {
                 Some((uid, _)) => Some(InventoryEntry { key: task.key.clone(), uid: Some(uid.to_owned()) }),
                 // A write whose answer was lost may have created it: its mark tells.
                 None if matches!(state, TaskState::Failed { .. }) => {

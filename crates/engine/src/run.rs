@@ -14,11 +14,12 @@ use taffrail_observe::FleetWatcher;
 use taffrail_plan::manifests::{self, ApplyMode, DeclaredObject, DeclaredSet, KindScope, ManifestFile};
 use taffrail_plan::order::{Dialect, OrderInput, PrunedObject, order};
 use taffrail_plan::sync::{
-    Action, Answer, NewRun, Observation, RunEnd, Stepped, SyncRun, TaskState, WaitingFor, Work, step,
+    Answer, NewRun, Observation, RunAction, RunEnd, Stepped, SyncRun, TaskState, TaskWork, WaitingFor, step,
 };
 
 use crate::compare::{Coming, Comparer, Comparison, LastApplied, Types};
 use crate::error::EngineError;
+use crate::options::WriteOptions;
 use crate::prune::{Pruning, existing_outside, plan_prune};
 use crate::record::{RecordError, RecordStore, SetRecord};
 use crate::request::{
@@ -28,7 +29,7 @@ use crate::results::{
     KeptEntry, counts, inventory_after, inventory_during, kept_entries, kept_results, phase, results,
 };
 use crate::view::View;
-use crate::write::{WriteOptions, Writer, Written};
+use crate::write::{Writer, Written};
 
 /// Maximum time in which a cluster must answer for the first time.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -508,7 +509,7 @@ impl Held<'_> {
         let is_home = |key: &ObjectKey| key.group.is_empty() && key.kind == "Namespace" && key.name == *home;
         let removes_home = self.request.verb == SetVerb::Destroy
             && run.tasks.iter().any(|task| {
-                matches!(task.work, Work::Prune { .. })
+                matches!(task.work, TaskWork::Prune { .. })
                     && task.state != TaskState::Pending
                     && is_home(&task.key)
             });
@@ -545,7 +546,7 @@ impl Held<'_> {
     async fn carry_out(
         &mut self,
         run: &SyncRun,
-        actions: &[Action],
+        actions: &[RunAction],
         work: &RunWork<'_>,
     ) -> Result<Vec<(usize, Answer)>, EngineError> {
         if actions.is_empty() {
@@ -553,21 +554,22 @@ impl Held<'_> {
         }
         let (cluster, options) = (self.view.cluster()?, self.write_options());
         let Comparer { discovery, types, coming, last, .. } = self.comparer(&cluster, &options)?;
-        let one = |action: &Action| {
+        let mark = &*self.request.set.to_string();
+        let one = |action: &RunAction| {
             let (cluster, options, action) = (cluster.within(REQUEST), &options, action.clone());
             async move {
                 let comparer = Comparer { cluster: &cluster, discovery, options, types, coming, last };
-                let writer =
-                    Writer { cluster: &cluster, discovery, options, comparer: &comparer, run: &run.id };
+                let (comparer, run_id, mark) = (&comparer, &*run.id, Some(mark));
+                let writer = Writer { cluster: &cluster, discovery, options, comparer, run: run_id, mark };
                 let at = action.task();
                 let Some(task) = run.tasks.get(at) else {
                     return (at, Written::of(Answer::Failed("the run has no such task".to_owned())));
                 };
                 let object =
-                    work.objects.get(task.object).filter(|_| !matches!(task.work, Work::Prune { .. }));
+                    work.objects.get(task.object).filter(|_| !matches!(task.work, TaskWork::Prune { .. }));
                 let missing = || Written::of(Answer::Failed("its manifest is missing".to_owned()));
                 let written = match &action {
-                    Action::Apply(_) => match object {
+                    RunAction::Apply(_) => match object {
                         Some(object) => {
                             // What was compared before it was sent in vain, or replaced, is old.
                             let compared = work.compared.get(task.object).filter(|_| task.is_first_try());
@@ -575,12 +577,14 @@ impl Held<'_> {
                         }
                         None => missing(),
                     },
-                    Action::RunHook(_) => match (object, &task.work) {
-                        (Some(object), Work::Hook(hook)) => writer.run_hook(object, &task.key, hook).await,
+                    RunAction::RunHook(_) => match (object, &task.work) {
+                        (Some(object), TaskWork::Hook(hook)) => {
+                            writer.run_hook(object, &task.key, hook).await
+                        }
                         _ => missing(),
                     },
-                    Action::Delete { uid, .. } => Written::of(writer.delete(&task.key, uid, object).await),
-                    Action::Release { uid, deletes, .. } => {
+                    RunAction::Delete { uid, .. } => Written::of(writer.delete(&task.key, uid, object).await),
+                    RunAction::Release { uid, deletes, .. } => {
                         Written::of(writer.release(&task.key, uid.as_deref(), object, *deletes).await)
                     }
                 };

@@ -9,7 +9,7 @@ use taffrail_cluster::{Cluster, Discovery};
 use taffrail_object::json::Value;
 use taffrail_object::{Object, ObjectKey, Projection};
 use taffrail_observe::{ExtraWatches, FleetWatcher};
-use taffrail_plan::sync::{Observed, Verdict};
+use taffrail_plan::sync::{ObservedObject, TaskVerdict};
 use taffrail_status::{ClusterState as _, Presence, Status};
 
 use crate::error::EngineError;
@@ -29,7 +29,7 @@ pub(crate) struct View {
     wait: Wait,
     /// The objects that this process wrote, which the watch may not show yet.
     written: HashMap<ObjectKey, WrittenObject>,
-    observed: BTreeMap<ObjectKey, Observed>,
+    observed: BTreeMap<ObjectKey, ObservedObject>,
 }
 
 /// An object as it was when this process wrote it.
@@ -152,15 +152,15 @@ impl View {
             let judgement = &row.judgement;
             let reason = judgement.message.to_string();
             let found = match (judgement.verdict, judgement.status) {
-                (WaitState::Unobserved, _) => Observed::Unknown(reason),
-                (_, Some(Status::NotFound)) => Observed::Absent,
+                (WaitState::Unobserved, _) => ObservedObject::Unknown(reason),
+                (_, Some(Status::NotFound)) => ObservedObject::Absent,
                 (verdict, status) => {
                     let verdict = match (verdict, status) {
-                        (WaitState::Met, _) => Verdict::Ready,
-                        (_, Some(Status::Failed)) => Verdict::Failed,
-                        _ => Verdict::Waiting,
+                        (WaitState::Met, _) => TaskVerdict::Ready,
+                        (_, Some(Status::Failed)) => TaskVerdict::Failed,
+                        _ => TaskVerdict::Waiting,
                     };
-                    Observed::Present {
+                    ObservedObject::Present {
                         uid: judgement.uid.clone().unwrap_or_default(),
                         verdict,
                         reason,
@@ -203,7 +203,7 @@ impl View {
             let found = self.cluster()?.get(&resource, namespace, &key.name, Projection::Metadata).await;
             if let Ok(None) = found {
                 self.written.remove(&key);
-                self.observed.insert(key, Observed::Absent);
+                self.observed.insert(key, ObservedObject::Absent);
             } else if let Some(written) = self.written.get_mut(&key) {
                 written.at = Instant::now();
             }
@@ -212,25 +212,25 @@ impl View {
     }
 
     /// Returns an object as it was at the last look.
-    pub(crate) fn observed(&self, key: &ObjectKey) -> Observed {
-        self.observed.get(key).cloned().unwrap_or_else(|| Observed::Unknown(String::new()))
+    pub(crate) fn observed(&self, key: &ObjectKey) -> ObservedObject {
+        self.observed.get(key).cloned().unwrap_or_else(|| ObservedObject::Unknown(String::new()))
     }
 }
 
 impl WrittenObject {
     /// Returns what is observed of the object, unless that is older than what this process wrote.
-    fn admit(&mut self, found: Observed, object: Option<&Object<'_>>) -> Observed {
+    fn admit(&mut self, found: ObservedObject, object: Option<&Object<'_>>) -> ObservedObject {
         let generation = object.and_then(|it| it.at(&["metadata", "generation"])).and_then(Value::as_i64);
         let is_new = match &found {
-            Observed::Present { uid, .. } if *uid == self.uid => {
+            ObservedObject::Present { uid, .. } if *uid == self.uid => {
                 generation.is_none_or(|generation| generation >= self.generation)
             }
             // Another object took its place, or it was deleted: only after it was there.
-            Observed::Present { .. } | Observed::Absent => self.is_seen,
-            Observed::Unknown(_) => return found,
+            ObservedObject::Present { .. } | ObservedObject::Absent => self.is_seen,
+            ObservedObject::Unknown(_) => return found,
         };
         self.is_seen |= is_new;
-        if is_new { found } else { Observed::Unknown(String::new()) }
+        if is_new { found } else { ObservedObject::Unknown(String::new()) }
     }
 }
 
@@ -243,9 +243,9 @@ fn is_held(object: &Object<'_>) -> bool {
 
 /// Returns the result of a Job or Pod that ended before it was deleted, as the time to live of a Job does; `None` for others,
 /// and for one that did not end.
-fn ended_hook(object: &Object<'_>) -> Option<Observed> {
+fn ended_hook(object: &Object<'_>) -> Option<ObservedObject> {
     let uid = object.text(&["metadata", "uid"]).into_owned();
-    let of = |verdict: Verdict, reason: String| Observed::Present {
+    let of = |verdict: TaskVerdict, reason: String| ObservedObject::Present {
         uid: uid.clone(),
         verdict,
         reason,
@@ -257,14 +257,14 @@ fn ended_hook(object: &Object<'_>) -> Option<Observed> {
         found.find(|it| it.get("status").is_some_and(|it| it.is_str("True")))
     };
     match (object.group(), object.kind()) {
-        ("batch", "Job") if is_true("Complete").is_some() => Some(of(Verdict::Ready, String::new())),
+        ("batch", "Job") if is_true("Complete").is_some() => Some(of(TaskVerdict::Ready, String::new())),
         ("batch", "Job") => is_true("Failed").map(|condition| {
             let text = condition.get("message").and_then(|it| it.as_str());
-            of(Verdict::Failed, text.map(|text| text.into_owned()).unwrap_or_default())
+            of(TaskVerdict::Failed, text.map(|text| text.into_owned()).unwrap_or_default())
         }),
         ("", "Pod") => match &*object.text(&["status", "phase"]) {
-            "Succeeded" => Some(of(Verdict::Ready, String::new())),
-            "Failed" => Some(of(Verdict::Failed, object.text(&["status", "message"]).into_owned())),
+            "Succeeded" => Some(of(TaskVerdict::Ready, String::new())),
+            "Failed" => Some(of(TaskVerdict::Failed, object.text(&["status", "message"]).into_owned())),
             _ => None,
         },
         _ => None,

@@ -1,17 +1,18 @@
 //! Writes one object: applies it, runs it as a hook, deletes it, or releases it.
 
 use serde_json::{Value, json};
+use taffrail_apps::sets::SET_MARK;
 use taffrail_cluster::{
-    ApiResource, ApplyRequest, Cluster, DeleteOutcome, DeletePropagation, DeleteRequest, Discovery,
-    FIELD_MANAGER, FieldConflict, PatchRequest, PatchType, ReadError, Reason, WriteError, chain,
+    ApiResource, ApplyRequest, Cluster, DeleteOutcome, DeleteRequest, Discovery, PatchRequest, PatchType,
+    ReadError, Reason, WriteError, chain,
 };
-use taffrail_merge::FieldSet;
 use taffrail_object::json::{OwnedDocument, Value as Json};
 use taffrail_object::{ObjectKey, Projection};
 use taffrail_plan::manifests::{DeclaredObject, HookDeletePolicy};
 use taffrail_plan::sync::{Answer, HookTask, TaskOutcome};
 
-use crate::compare::{Comparer, Comparison, conflict_text, touches};
+use crate::compare::{Comparer, Comparison};
+use crate::options::{WriteOptions, conflict_text};
 
 /// The annotation of a hook with the id of the run that created it.
 pub(crate) const RUN_MARK: &str = "taffrail.dev/run";
@@ -27,51 +28,6 @@ const CLIENT_SIDE_APPLY: &str = "kubectl-client-side-apply";
 
 /// The number of times that a patch is sent which another client was faster with.
 const MAX_CONFLICTS: u32 = 5;
-
-/// Options of all writes of a run.
-#[derive(Debug, Clone)]
-pub(crate) struct WriteOptions {
-    /// The field manager.
-    pub(crate) manager: String,
-    /// True to take the fields of all other managers.
-    pub(crate) force_conflicts: bool,
-    /// The managers whose fields are taken.
-    pub(crate) take_over: Vec<String>,
-    /// True to delete and create again what cannot be changed in place.
-    pub(crate) replaces: bool,
-    /// The fate of what deleted objects own.
-    pub(crate) propagation: DeletePropagation,
-}
-
-impl Default for WriteOptions {
-    fn default() -> WriteOptions {
-        WriteOptions {
-            manager: FIELD_MANAGER.to_owned(),
-            force_conflicts: false,
-            take_over: Vec::new(),
-            replaces: false,
-            propagation: DeletePropagation::Foreground,
-        }
-    }
-}
-
-impl WriteOptions {
-    /// Returns the conflicts for which an object fails: fields that the set did not apply last time, of managers whose fields
-    /// are not taken.
-    pub(crate) fn refused_conflicts<'c>(
-        &self,
-        conflicts: &'c [FieldConflict],
-        applied: Option<&FieldSet>,
-    ) -> Vec<&'c FieldConflict> {
-        let is_taken = |conflict: &FieldConflict| {
-            let manager = conflict.owner.as_ref().map(|owner| &owner.manager);
-            self.force_conflicts
-                || manager.is_some_and(|manager| self.take_over.contains(manager))
-                || applied.is_some_and(|applied| touches(applied, &conflict.path))
-        };
-        conflicts.iter().filter(|conflict| !is_taken(conflict)).collect()
-    }
-}
 
 /// The answer to a write, with the generation of the object that was written.
 #[derive(Debug)]
@@ -102,6 +58,9 @@ pub(crate) struct Writer<'a> {
     pub(crate) comparer: &'a Comparer<'a>,
     /// The id of the run.
     pub(crate) run: &'a str,
+    /// The name of the set, which each object bears that is deleted without a manifest: who may write the record could name any
+    /// object in it. `None` for the inventories of other tools, whose marks were looked at.
+    pub(crate) mark: Option<&'a str>,
 }
 
 /// A served kind, and the object's namespace in requests.
@@ -311,6 +270,10 @@ impl Writer<'_> {
         if text(&found, "uid") != uid {
             return Answer::Gone;
         }
+        let is_marked = self.mark.is_none() || annotation(&found, SET_MARK).as_deref() == self.mark;
+        if object.is_none() && !is_marked {
+            return Answer::Failed("it does not bear the mark of the set any more, and stays".to_owned());
+        }
         if has_finalizer(&found)
             && let Err(error) = self.unhold(&resource, namespace, key, uid).await
         {
@@ -472,24 +435,6 @@ fn finalizers(document: &OwnedDocument) -> Vec<String> {
 
 fn has_finalizer(document: &OwnedDocument) -> bool {
     finalizers(document).iter().any(|it| it == HOOK_FINALIZER)
-}
-
-/// Returns true for a message of an API server that may refuse to change an object in place: one that says so, and one of an
-/// invalid object, which may be cut before it does.
-pub(crate) fn is_immutable(message: &str) -> bool {
-    let message = message.to_lowercase();
-    if message.contains("\" is invalid: ") {
-        return true;
-    }
-    [
-        "is immutable",
-        "immutable field",
-        "field is immutable",
-        "updates to statefulset spec",
-        "may not be changed",
-    ]
-    .iter()
-    .any(|words| message.contains(words))
 }
 
 /// Returns the answer to a write that failed: some failures pass.

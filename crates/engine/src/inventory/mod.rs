@@ -15,17 +15,18 @@ use taffrail_object::{ApiResource, InventoryEntry, ObjectKey, Projection};
 use taffrail_observe::{FleetWatcher, InventoryArg};
 use taffrail_plan::order::{Dialect, OrderInput, order};
 use taffrail_plan::sync::{
-    Action, Answer, NewRun, Observation, RunEnd, RunPolicy, Stepped, SyncRun, TaskState, step,
+    Answer, NewRun, Observation, RunAction, RunEnd, RunPolicy, Stepped, SyncRun, TaskState, step,
 };
 
 use crate::compare::{Coming, Comparer, LastApplied, Types};
 use crate::error::EngineError;
+use crate::options::WriteOptions;
 use crate::prune::{Pruning, Undeclared, decide_undeclared, unreadable};
 use crate::request::{ManifestText, PruneConsent, Stop, SyncCaller, SyncEvent, SyncPlan, SyncReport};
 use crate::results::results;
 use crate::run::{PATIENCE, TICK, declared_set, watched};
 use crate::view::View;
-use crate::write::{WriteOptions, Writer};
+use crate::write::Writer;
 
 pub(crate) use content::add as add_content;
 pub(crate) use live::{LiveFacts, Looked, look_up, uids};
@@ -164,10 +165,16 @@ async fn delete_all(
             coming: &coming,
             last: &last,
         };
-        let writer =
-            Writer { cluster: &cluster, discovery, options: &options, comparer: &comparer, run: &run.id };
+        let writer = Writer {
+            cluster: &cluster,
+            discovery,
+            options: &options,
+            comparer: &comparer,
+            run: &run.id,
+            mark: None,
+        };
         let deletions = actions.iter().filter_map(|action| match action {
-            Action::Delete { uid, .. } => Some((action.task(), uid, run.tasks.get(action.task())?)),
+            RunAction::Delete { uid, .. } => Some((action.task(), uid, run.tasks.get(action.task())?)),
             _ => None,
         });
         answers = futures::future::join_all(deletions.map(|(at, uid, task)| {

@@ -1,7 +1,6 @@
 //! Syncs of simulated clusters.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-#![expect(clippy::print_stdout, reason = "a random test prints its seed")]
 
 mod harness;
 #[path = "../../../../tests/inventories.rs"]

@@ -7,7 +7,7 @@ use serde_json::Value;
 use taffrail_apps::sets::{MAX_RESULTS, MAX_RUNS, MAX_SET_OBJECTS, ObjectResult, RunObject, RunResults};
 use taffrail_engine::{RecordError, SetRecord};
 use taffrail_object::{InventoryEntry, ObjectKey};
-use taffrail_plan::sync::{Answer, Observation, Observed, TaskOutcome, Verdict, step};
+use taffrail_plan::sync::{Answer, Observation, ObservedObject, TaskOutcome, TaskVerdict, step};
 
 use crate::stores::{Shop, config_map, declared, run_of, summary_of, take};
 
@@ -76,8 +76,8 @@ async fn largest_set_fits_at_each_point_of_its_run() {
         let mut run = run_of(&declared, &|_| None);
         let (mut answers, mut sizes) = (Vec::new(), Vec::new());
         while run.end().is_none() {
-            let verdict = if sizes.len() < 3 { Verdict::Waiting } else { Verdict::Ready };
-            let object = |key: &ObjectKey| Observed::Present {
+            let verdict = if sizes.len() < 3 { TaskVerdict::Waiting } else { TaskVerdict::Ready };
+            let object = |key: &ObjectKey| ObservedObject::Present {
                 uid: uids[key].clone(),
                 verdict,
                 reason: "it is being made".to_owned(),

@@ -124,7 +124,7 @@ pub struct SyncTask {
     /// The object.
     pub key: ObjectKey,
     /// The work.
-    pub work: Work,
+    pub work: TaskWork,
     /// The state.
     pub state: TaskState,
     /// The index of the object among the declared ones, or among the pruned ones.
@@ -165,7 +165,7 @@ pub(super) struct Delay {
 /// The work of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub enum Work {
+pub enum TaskWork {
     /// Applies a declared object.
     Apply {
         /// True if the object says that its health does not count.
@@ -303,11 +303,11 @@ pub enum RunEnd {
 
 /// An action that the caller carries out after it saved the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub enum RunAction {
     /// Applies the object of a task; answers [`Answer::Written`], [`Answer::InTheWay`], [`Answer::Later`] or
     /// [`Answer::Failed`].
     Apply(usize),
-    /// Looks for the hook of a task, and creates it if there is none; answers as [`Action::Apply`].
+    /// Looks for the hook of a task, and creates it if there is none; answers as [`RunAction::Apply`].
     RunHook(usize),
     /// Deletes the object with this UID: that of a prune task, or one that is in the way; answers [`Answer::Deleting`],
     /// [`Answer::Gone`], [`Answer::Later`] or [`Answer::Failed`].
@@ -328,12 +328,12 @@ pub enum Action {
     },
 }
 
-impl Action {
+impl RunAction {
     /// Returns the index of its task.
     pub fn task(&self) -> usize {
         match self {
-            Action::Apply(at) | Action::RunHook(at) => *at,
-            Action::Delete { task, .. } | Action::Release { task, .. } => *task,
+            RunAction::Apply(at) | RunAction::RunHook(at) => *at,
+            RunAction::Delete { task, .. } | RunAction::Release { task, .. } => *task,
         }
     }
 }
@@ -372,7 +372,7 @@ pub enum Answer {
 
 /// An object, as the caller sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Observed {
+pub enum ObservedObject {
     /// It was not read yet, or cannot be read; holds the reason, which is empty if there is none.
     Unknown(String),
     /// There is no such object.
@@ -382,7 +382,7 @@ pub enum Observed {
         /// Its UID.
         uid: String,
         /// The verdict about it.
-        verdict: Verdict,
+        verdict: TaskVerdict,
         /// The reason in words.
         reason: String,
         /// The time since when it is so, if it is known.
@@ -392,7 +392,7 @@ pub enum Observed {
 
 /// The verdict about an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TaskVerdict {
     /// It is ready; a hook succeeded.
     Ready,
     /// It is not ready yet.
@@ -407,7 +407,7 @@ pub struct Observation<'a> {
     /// The answers to actions, each with its task.
     pub answers: &'a [(usize, Answer)],
     /// Returns an object as it is now.
-    pub object: &'a dyn Fn(&ObjectKey) -> Observed,
+    pub object: &'a dyn Fn(&ObjectKey) -> ObservedObject,
     /// True if a person wants the run to end.
     pub terminates: bool,
     /// True if there is a newer revision.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::run::{
-    HookTask, Place, RunPhase, RunPolicy, StepPlan, SyncRun, SyncTask, TaskOutcome, TaskState, Work,
+    HookTask, Place, RunPhase, RunPolicy, StepPlan, SyncRun, SyncTask, TaskOutcome, TaskState, TaskWork,
 };
 use crate::manifests::{DeclaredObject, HookDeletePolicy, HookPhase};
 use crate::order::{SyncOrder, SyncStep, Task, TaskPair};
@@ -60,7 +60,7 @@ impl SyncRun {
         }
         for task in &mut run.tasks {
             let (is_prune, after) = match task.work {
-                Work::Prune { .. } => (true, &new.order.pruned_after),
+                TaskWork::Prune { .. } => (true, &new.order.pruned_after),
                 _ => (false, &new.order.after),
             };
             let after = after.get(task.object).into_iter().flatten();
@@ -87,7 +87,7 @@ impl SyncRun {
                 let Some(task) = task_of(*task, step.phase, new) else { continue };
                 of_object.entry(index).or_insert(at);
                 match task.work {
-                    Work::Hook(_) => batches.push(vec![at]),
+                    TaskWork::Hook(_) => batches.push(vec![at]),
                     _ => together.push(at),
                 }
                 self.tasks.push(task);
@@ -114,12 +114,12 @@ fn task_of(task: Task, phase: HookPhase, new: &NewRun<'_>) -> Option<SyncTask> {
     let (object, work, mut key) = match task {
         Task::Prune(at) => {
             let (key, uid) = new.pruned.get(at)?;
-            (at, Work::Prune { uid: uid.clone() }, key.clone())
+            (at, TaskWork::Prune { uid: uid.clone() }, key.clone())
         }
         Task::Apply(at) => {
             let declared = new.objects.get(at)?;
             let ignores_health = declared.options.ignore_healthcheck.as_ref().is_some_and(|it| it.value);
-            let work = Work::Apply { ignores_health, may_vanish: may_vanish(declared) };
+            let work = TaskWork::Apply { ignores_health, may_vanish: may_vanish(declared) };
             (at, work, declared.key.clone())
         }
         Task::Hook(at) => {
@@ -129,17 +129,17 @@ fn task_of(task: Task, phase: HookPhase, new: &NewRun<'_>) -> Option<SyncTask> {
                 .filter(|it| !it.is_empty())
                 .unwrap_or_else(|| vec![HookDeletePolicy::BeforeHookCreation]);
             let hook = HookTask { phase, delete, is_released: false, is_settled: false };
-            (at, Work::Hook(hook), declared.key.clone())
+            (at, TaskWork::Hook(hook), declared.key.clone())
         }
     };
-    let is_generated = matches!(work, Work::Hook(_)) && key.name.is_empty();
+    let is_generated = matches!(work, TaskWork::Hook(_)) && key.name.is_empty();
     if let Some(prefix) =
         new.objects.get(object).and_then(|it| it.generate_name.as_ref()).filter(|_| is_generated)
     {
         key.name = generated_name(prefix, new, phase);
     }
     let state = match work {
-        Work::Apply { .. } => match (new.unchanged)(object) {
+        TaskWork::Apply { .. } => match (new.unchanged)(object) {
             Some(uid) => TaskState::Done { uid, outcome: TaskOutcome::Unchanged },
             None => TaskState::Pending,
         },

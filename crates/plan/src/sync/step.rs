@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use taffrail_object::ObjectKey;
 
 use super::run::{
-    Action, Answer, Delay, HookTask, Observation, Observed, Place, RunEnd, RunPhase, SyncRun, SyncTask,
-    TaskOutcome, TaskState, Verdict, WaitingFor, Work,
+    Answer, Delay, HookTask, Observation, ObservedObject, Place, RunAction, RunEnd, RunPhase, SyncRun,
+    SyncTask, TaskOutcome, TaskState, TaskVerdict, TaskWork, WaitingFor,
 };
 use crate::manifests::HookDeletePolicy;
 
@@ -18,7 +18,7 @@ pub struct Stepped {
     /// The run as it stands now. It is saved before the actions are carried out.
     pub run: SyncRun,
     /// The actions. All of them are carried out, and their answers are part of the next observation.
-    pub actions: Vec<Action>,
+    pub actions: Vec<RunAction>,
     /// The objects that the run waits for.
     pub waiting_for: Vec<WaitingFor>,
     /// The time at which the next step is due though nothing else happens; `None` if there is none.
@@ -45,7 +45,7 @@ struct Machine<'a> {
     run: SyncRun,
     seen: &'a Observation<'a>,
     now: Timestamp,
-    actions: Vec<Action>,
+    actions: Vec<RunAction>,
     waiting_for: Vec<WaitingFor>,
     due: Option<Timestamp>,
 }
@@ -77,7 +77,7 @@ impl Machine<'_> {
         let is_ending = matches!(self.run.phase, RunPhase::Ending(_));
         let mut trouble = None;
         let Some(task) = self.run.tasks.get_mut(at) else { return };
-        if let (Work::Hook(hook), true) = (&mut task.work, task.state.is_final() || is_ending) {
+        if let (TaskWork::Hook(hook), true) = (&mut task.work, task.state.is_final() || is_ending) {
             match answer {
                 Answer::Later(reason) if task.delay.as_ref().is_none_or(|it| it.tries < retries) => {
                     task.delay = Some(Delay::after(task.delay.take(), reason, now));
@@ -99,7 +99,7 @@ impl Machine<'_> {
             }
             return;
         }
-        let is_prune = matches!(task.work, Work::Prune { .. });
+        let is_prune = matches!(task.work, TaskWork::Prune { .. });
         let outcome_of = |outcome: TaskOutcome, task: &SyncTask| match outcome {
             TaskOutcome::Created if task.is_replaced => TaskOutcome::Replaced,
             outcome => outcome,
@@ -113,7 +113,7 @@ impl Machine<'_> {
                 TaskState::Clearing { uid: uid.clone(), is_asked: false }
             }
             (TaskState::Sent, Answer::Deleting | Answer::Gone) if is_prune => {
-                let Work::Prune { uid } = &task.work else { return };
+                let TaskWork::Prune { uid } = &task.work else { return };
                 let (uid, outcome) = (uid.clone(), TaskOutcome::Deleted);
                 match answer {
                     Answer::Gone => TaskState::Ready { uid, outcome },
@@ -167,22 +167,22 @@ impl Machine<'_> {
         for task in &mut self.run.tasks {
             let seen = match &task.state {
                 TaskState::Clearing { is_asked: true, .. } => (self.seen.object)(&task.key),
-                TaskState::Done { .. } if !matches!(task.work, Work::Apply { .. }) => {
+                TaskState::Done { .. } if !matches!(task.work, TaskWork::Apply { .. }) => {
                     (self.seen.object)(&task.key)
                 }
                 _ => continue,
             };
             let is_gone = |own: &str| match &seen {
-                Observed::Unknown(_) => false,
-                Observed::Absent => true,
-                Observed::Present { uid, .. } => uid != own,
+                ObservedObject::Unknown(_) => false,
+                ObservedObject::Absent => true,
+                ObservedObject::Present { uid, .. } => uid != own,
             };
             match (&task.work, &task.state) {
                 (_, TaskState::Clearing { uid, .. }) if is_gone(uid) => task.state = TaskState::Pending,
-                (Work::Prune { .. }, TaskState::Done { uid, outcome }) if is_gone(uid) => {
+                (TaskWork::Prune { .. }, TaskState::Done { uid, outcome }) if is_gone(uid) => {
                     task.state = TaskState::Ready { uid: uid.clone(), outcome: *outcome };
                 }
-                (Work::Hook(_), TaskState::Done { uid, outcome }) => {
+                (TaskWork::Hook(_), TaskState::Done { uid, outcome }) => {
                     let failed = |message: String| TaskState::Failed {
                         uid: Some(uid.clone()),
                         outcome: Some(*outcome),
@@ -190,10 +190,12 @@ impl Machine<'_> {
                     };
                     task.state = match &seen {
                         _ if is_gone(uid) => failed("the hook was deleted while it ran".to_owned()),
-                        Observed::Present { verdict: Verdict::Ready, .. } => {
+                        ObservedObject::Present { verdict: TaskVerdict::Ready, .. } => {
                             TaskState::Ready { uid: uid.clone(), outcome: *outcome }
                         }
-                        Observed::Present { verdict: Verdict::Failed, reason, .. } => failed(reason.clone()),
+                        ObservedObject::Present { verdict: TaskVerdict::Failed, reason, .. } => {
+                            failed(reason.clone())
+                        }
                         _ => continue,
                     };
                 }
@@ -210,7 +212,7 @@ impl Machine<'_> {
                 let end = end.clone();
                 self.settle_hooks(&end);
                 let is_settled = |task: &SyncTask| match &task.work {
-                    Work::Hook(hook) => hook.is_settled,
+                    TaskWork::Hook(hook) => hook.is_settled,
                     _ => true,
                 };
                 if self.run.tasks.iter().all(is_settled) {
@@ -307,10 +309,10 @@ impl Machine<'_> {
     fn unmet(&self, needs: &[ObjectKey]) -> Option<WaitingFor> {
         needs.iter().find_map(|key| {
             let (reason, since) = match (self.seen.object)(key) {
-                Observed::Present { verdict: Verdict::Ready, .. } => return None,
-                Observed::Present { reason, since, .. } => (reason, since),
-                Observed::Absent => ("it does not exist".to_owned(), None),
-                Observed::Unknown(reason) => (reason, None),
+                ObservedObject::Present { verdict: TaskVerdict::Ready, .. } => return None,
+                ObservedObject::Present { reason, since, .. } => (reason, since),
+                ObservedObject::Absent => ("it does not exist".to_owned(), None),
+                ObservedObject::Unknown(reason) => (reason, None),
             };
             Some(WaitingFor { key: key.clone(), reason, since: since.unwrap_or(self.run.at.since) })
         })
@@ -351,9 +353,9 @@ impl Machine<'_> {
                         continue;
                     }
                     self.actions.push(match &task.work {
-                        Work::Apply { .. } => Action::Apply(at),
-                        Work::Hook(_) => Action::RunHook(at),
-                        Work::Prune { uid } => Action::Delete { task: at, uid: uid.clone() },
+                        TaskWork::Apply { .. } => RunAction::Apply(at),
+                        TaskWork::Hook(_) => RunAction::RunHook(at),
+                        TaskWork::Prune { uid } => RunAction::Delete { task: at, uid: uid.clone() },
                     });
                     task.state = TaskState::Sent;
                     is_answered = false;
@@ -366,7 +368,7 @@ impl Machine<'_> {
                             (task.key.clone(), "it is being deleted, to be created again".to_owned());
                         self.waiting_for.push(WaitingFor { key, reason, since: self.run.at.since });
                     } else if !self.is_asked_already(at) {
-                        self.actions.push(Action::Delete { task: at, uid });
+                        self.actions.push(RunAction::Delete { task: at, uid });
                     }
                 }
                 TaskState::Sent => is_answered = false,
@@ -380,7 +382,7 @@ impl Machine<'_> {
     }
 
     fn is_asked_already(&self, at: usize) -> bool {
-        self.actions.iter().any(|action| matches!(action, Action::Delete { task, .. } if *task == at))
+        self.actions.iter().any(|action| matches!(action, RunAction::Delete { task, .. } if *task == at))
     }
 
     /// Returns the reason to skip a task: the first that it comes after and that failed or was skipped.
@@ -405,7 +407,7 @@ impl Machine<'_> {
             if !matches!(task.state, TaskState::Done { .. }) {
                 continue;
             }
-            let is_apply = matches!(task.work, Work::Apply { .. });
+            let is_apply = matches!(task.work, TaskWork::Apply { .. });
             let readiness = if is_apply && !waits { Readiness::Ready } else { self.readiness(task) };
             match readiness {
                 Readiness::Waiting { reason, since } if !is_late => {
@@ -456,23 +458,29 @@ impl Machine<'_> {
         match (&task.work, &task.state) {
             (_, TaskState::Ready { .. } | TaskState::Skipped { .. }) => Readiness::Ready,
             (_, TaskState::Failed { message, .. }) => Readiness::Failed(message.clone()),
-            (Work::Apply { ignores_health: true, .. }, TaskState::Done { .. }) => Readiness::Ready,
-            (Work::Apply { may_vanish, .. }, TaskState::Done { .. }) => match (self.seen.object)(&task.key) {
-                Observed::Present { verdict: Verdict::Ready, .. } => Readiness::Ready,
-                Observed::Present { verdict: Verdict::Failed, reason, .. } => Readiness::Failed(reason),
-                Observed::Present { reason, since, .. } => Readiness::Waiting { reason, since },
-                Observed::Unknown(reason) => Readiness::Waiting { reason, since: None },
-                Observed::Absent if *may_vanish => Readiness::Ready,
-                Observed::Absent => Readiness::Failed("it was deleted after it was applied".to_owned()),
-            },
-            (Work::Prune { .. }, TaskState::Done { .. }) => match (self.seen.object)(&task.key) {
-                Observed::Present { since, .. } => waiting("it is being deleted", since),
+            (TaskWork::Apply { ignores_health: true, .. }, TaskState::Done { .. }) => Readiness::Ready,
+            (TaskWork::Apply { may_vanish, .. }, TaskState::Done { .. }) => {
+                match (self.seen.object)(&task.key) {
+                    ObservedObject::Present { verdict: TaskVerdict::Ready, .. } => Readiness::Ready,
+                    ObservedObject::Present { verdict: TaskVerdict::Failed, reason, .. } => {
+                        Readiness::Failed(reason)
+                    }
+                    ObservedObject::Present { reason, since, .. } => Readiness::Waiting { reason, since },
+                    ObservedObject::Unknown(reason) => Readiness::Waiting { reason, since: None },
+                    ObservedObject::Absent if *may_vanish => Readiness::Ready,
+                    ObservedObject::Absent => {
+                        Readiness::Failed("it was deleted after it was applied".to_owned())
+                    }
+                }
+            }
+            (TaskWork::Prune { .. }, TaskState::Done { .. }) => match (self.seen.object)(&task.key) {
+                ObservedObject::Present { since, .. } => waiting("it is being deleted", since),
                 _ => waiting("it is being deleted", None),
             },
-            (Work::Hook(_), TaskState::Done { .. }) => match (self.seen.object)(&task.key) {
-                Observed::Present { reason, since, .. } => Readiness::Waiting { reason, since },
-                Observed::Unknown(reason) => waiting(&reason, None),
-                Observed::Absent => waiting("", None),
+            (TaskWork::Hook(_), TaskState::Done { .. }) => match (self.seen.object)(&task.key) {
+                ObservedObject::Present { reason, since, .. } => Readiness::Waiting { reason, since },
+                ObservedObject::Unknown(reason) => waiting(&reason, None),
+                ObservedObject::Absent => waiting("", None),
             },
             (_, TaskState::Clearing { .. }) => waiting("it is being deleted, to be created again", None),
             (_, TaskState::Pending | TaskState::Sent) => waiting("", None),
@@ -530,14 +538,15 @@ impl Machine<'_> {
     fn release_ended_hooks(&mut self) {
         let asked: Vec<usize> = self.asked_releases();
         for (at, task) in self.run.tasks.iter().enumerate() {
-            let (Work::Hook(HookTask { is_released: false, .. }), true) = (&task.work, task.state.is_final())
+            let (TaskWork::Hook(HookTask { is_released: false, .. }), true) =
+                (&task.work, task.state.is_final())
             else {
                 continue;
             };
             let Some((uid, _)) = task.state.written() else { continue };
             let is_delayed = task.delay.as_ref().is_some_and(|delay| delay.until > self.now);
             if !asked.contains(&at) && !is_delayed {
-                self.actions.push(Action::Release { task: at, uid: Some(uid.to_owned()), deletes: false });
+                self.actions.push(RunAction::Release { task: at, uid: Some(uid.to_owned()), deletes: false });
             }
         }
         let delays =
@@ -548,8 +557,8 @@ impl Machine<'_> {
     }
 
     fn asked_releases(&self) -> Vec<usize> {
-        let task = |action: &Action| match action {
-            Action::Release { task, .. } => Some(*task),
+        let task = |action: &RunAction| match action {
+            RunAction::Release { task, .. } => Some(*task),
             _ => None,
         };
         self.actions.iter().filter_map(task).collect()
@@ -561,7 +570,7 @@ impl Machine<'_> {
         let now = self.now;
         let mut delayed = None;
         for (at, task) in self.run.tasks.iter_mut().enumerate() {
-            let Work::Hook(hook) = &mut task.work else { continue };
+            let TaskWork::Hook(hook) = &mut task.work else { continue };
             if hook.is_settled || asked.contains(&at) {
                 continue;
             }
@@ -582,7 +591,7 @@ impl Machine<'_> {
                 hook.is_settled = true;
                 continue;
             }
-            self.actions.push(Action::Release { task: at, uid, deletes });
+            self.actions.push(RunAction::Release { task: at, uid, deletes });
         }
         if let Some(at) = delayed {
             self.wake(at);
@@ -599,7 +608,7 @@ impl Machine<'_> {
                 TaskState::Done { uid, outcome } => {
                     let (uid, outcome) = (uid.clone(), *outcome);
                     task.state = match &task.work {
-                        Work::Hook(_) => TaskState::Failed {
+                        TaskWork::Hook(_) => TaskState::Failed {
                             uid: Some(uid),
                             outcome: Some(outcome),
                             message: "the run ended while the hook ran".to_owned(),

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use jiff::SignedDuration;
 use taffrail_plan::manifests::DeclaredSet;
 use taffrail_plan::order::Dialect;
-use taffrail_plan::sync::{Action, RunEnd, RunPolicy, SyncRun, TaskState};
+use taffrail_plan::sync::{RunAction, RunEnd, RunPolicy, SyncRun, TaskState};
 
 use crate::order::{HOOK, WAVE, manifest, set};
 use world::{Driver, Live, World, begin, policy};
@@ -188,7 +188,7 @@ fn a_hook_that_vanishes_has_failed() {
     let run = begin(&world, &texts(&[job("pre", "PreSync")]), &[], Dialect::Argo, &policy(Dialect::Argo));
     let driver = Driver::new(&world, &run);
     let run = driver.step(run, &[], false).run;
-    let answer = world.carry_out(&run, &Action::RunHook(0));
+    let answer = world.carry_out(&run, &RunAction::RunHook(0));
     let run = driver.step(run, &[answer], false).run;
     world.objects.borrow_mut().clear();
     let stepped = driver.step(run, &[], false);
@@ -213,7 +213,7 @@ fn an_object_that_vanishes_fails_the_run_unless_it_is_a_job_with_a_time_to_live(
             stepped.actions.iter().map(|action| world.carry_out(&stepped.run, action)).collect();
         run = driver.step(stepped.run, &answers, false).run;
     }
-    let answers: Vec<_> = (0..2).map(|at| world.carry_out(&run, &Action::Apply(at))).collect();
+    let answers: Vec<_> = (0..2).map(|at| world.carry_out(&run, &RunAction::Apply(at))).collect();
     run = driver.step(run, &answers, false).run;
     world.objects.borrow_mut().clear();
     let run = driver.step(run, &[], false).run;

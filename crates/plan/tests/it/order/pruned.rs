@@ -5,7 +5,7 @@ use taffrail_object::ObjectKey;
 use taffrail_plan::manifests::DeclaredSet;
 use taffrail_plan::order::{Dialect, PrunedObject, SyncOrder};
 use taffrail_plan::sync::{
-    Action, Answer, NewRun, Observation, Observed, RunPolicy, SyncRun, TaskState, step,
+    Answer, NewRun, Observation, ObservedObject, RunAction, RunPolicy, SyncRun, TaskState, step,
 };
 
 use super::kapp::{GROUP, RULE, live};
@@ -39,17 +39,17 @@ fn skipped(
     while run.end().is_none() {
         let observation = Observation {
             answers: &answers,
-            object: &|_| Observed::Absent,
+            object: &|_| ObservedObject::Absent,
             terminates: false,
             is_superseded: false,
             restarted: false,
         };
         let stepped = step(run, &observation, now);
         run = stepped.run;
-        let answer = |action: &Action| {
+        let answer = |action: &RunAction| {
             let at = match action {
-                Action::Apply(at) | Action::RunHook(at) | Action::Delete { task: at, .. } => *at,
-                Action::Release { task, .. } => *task,
+                RunAction::Apply(at) | RunAction::RunHook(at) | RunAction::Delete { task: at, .. } => *at,
+                RunAction::Release { task, .. } => *task,
             };
             let is_failing = failing.contains(&&*run.tasks[at].key.name);
             let answer = if is_failing { Answer::Failed("refused".to_owned()) } else { Answer::Gone };

@@ -8,8 +8,8 @@ use taffrail_object::ObjectKey;
 use taffrail_plan::manifests::{DeclaredObject, DeclaredSet, StatedChanges};
 use taffrail_plan::order::{Dialect, OrderInput, PrunedObject, order};
 use taffrail_plan::sync::{
-    Action, Answer, NewRun, Observation, Observed, RunEnd, RunPolicy, Stepped, SyncRun, TaskOutcome, Verdict,
-    Work, step,
+    Answer, NewRun, Observation, ObservedObject, RunAction, RunEnd, RunPolicy, Stepped, SyncRun, TaskOutcome,
+    TaskVerdict, TaskWork, step,
 };
 
 /// A live object.
@@ -22,7 +22,7 @@ pub(super) struct Live {
     pub(super) is_terminating: bool,
     /// The number of looks until it is ready; then the verdict holds.
     pub(super) looks: u32,
-    pub(super) verdict: Verdict,
+    pub(super) verdict: TaskVerdict,
 }
 
 /// The objects, and all writes that were made.
@@ -69,7 +69,7 @@ impl World {
 
     fn live(&self, name: &str, hook_of: Option<String>) -> Live {
         *self.next.borrow_mut() += 1;
-        let verdict = if self.failing.contains(name) { Verdict::Failed } else { Verdict::Ready };
+        let verdict = if self.failing.contains(name) { TaskVerdict::Failed } else { TaskVerdict::Ready };
         let looks = if self.slow.contains(name) { u32::MAX } else { 2 };
         let has_finalizer = hook_of.is_some();
         let uid = format!("uid-{}", self.next.borrow());
@@ -100,15 +100,15 @@ impl World {
         }
     }
 
-    pub(super) fn observed(&self, key: &ObjectKey) -> Observed {
+    pub(super) fn observed(&self, key: &ObjectKey) -> ObservedObject {
         if self.unseen.contains(&key.name) {
-            return Observed::Unknown("you may not read it".to_owned());
+            return ObservedObject::Unknown("you may not read it".to_owned());
         }
         match self.objects.borrow().get(&key.name) {
-            None => Observed::Absent,
-            Some(live) => Observed::Present {
+            None => ObservedObject::Absent,
+            Some(live) => ObservedObject::Present {
                 uid: live.uid.clone(),
-                verdict: if live.looks > 0 { Verdict::Waiting } else { live.verdict },
+                verdict: if live.looks > 0 { TaskVerdict::Waiting } else { live.verdict },
                 reason: if live.looks > 0 { "it is being made".to_owned() } else { "it broke".to_owned() },
                 since: None,
             },
@@ -123,12 +123,12 @@ impl World {
     }
 
     /// Carries out an action as the engine does; one of a hook or a doubtful one is looked for first.
-    pub(super) fn carry_out(&self, run: &SyncRun, action: &Action) -> (usize, Answer) {
+    pub(super) fn carry_out(&self, run: &SyncRun, action: &RunAction) -> (usize, Answer) {
         let (at, answer) = match action {
-            Action::Apply(at) => (*at, self.apply(run, *at)),
-            Action::RunHook(at) => (*at, self.run_hook(run, *at)),
-            Action::Delete { task, uid } => (*task, self.delete(&run.tasks[*task].key.name, Some(uid))),
-            Action::Release { task, uid, deletes } => {
+            RunAction::Apply(at) => (*at, self.apply(run, *at)),
+            RunAction::RunHook(at) => (*at, self.run_hook(run, *at)),
+            RunAction::Delete { task, uid } => (*task, self.delete(&run.tasks[*task].key.name, Some(uid))),
+            RunAction::Release { task, uid, deletes } => {
                 let name = &run.tasks[*task].key.name;
                 (*task, self.release(name, uid.as_deref(), &run.id, *deletes))
             }
@@ -170,7 +170,7 @@ impl World {
 
     fn run_hook(&self, run: &SyncRun, at: usize) -> Answer {
         let task = &run.tasks[at];
-        let Work::Hook(hook) = &task.work else { panic!("task {at} is not a hook") };
+        let TaskWork::Hook(hook) = &task.work else { panic!("task {at} is not a hook") };
         let name = &task.key.name;
         if self.refused.contains(name) {
             return Answer::Failed("the server refused it".to_owned());

@@ -9,7 +9,7 @@ use taffrail_api::text;
 use taffrail_apps::sets::{ObjectResult, RunObject};
 use taffrail_engine::{SyncEvent, SyncReport};
 use taffrail_object::ObjectKey;
-use taffrail_plan::sync::{RunEnd, SyncRun, SyncTask, TaskOutcome, TaskState, WaitingFor, Work};
+use taffrail_plan::sync::{RunEnd, SyncRun, SyncTask, TaskOutcome, TaskState, TaskWork, WaitingFor};
 
 use crate::command_error::CommandError;
 use crate::output::answer::Console;
@@ -148,11 +148,11 @@ fn word(task: &SyncTask) -> Option<Word> {
         (AnsiColor::Green.on_default(), AnsiColor::Yellow.on_default(), AnsiColor::Red.on_default());
     Some(match (&task.work, &task.state) {
         (_, TaskState::Failed { .. }) => ("!", red, "failed"),
-        (Work::Hook(_), TaskState::Done { .. }) => (">", Style::new(), "runs"),
-        (Work::Hook(_), TaskState::Ready { .. }) => (">", green, "succeeded"),
-        (Work::Prune { .. }, TaskState::Ready { .. }) => ("-", red, "deleted"),
+        (TaskWork::Hook(_), TaskState::Done { .. }) => (">", Style::new(), "runs"),
+        (TaskWork::Hook(_), TaskState::Ready { .. }) => (">", green, "succeeded"),
+        (TaskWork::Prune { .. }, TaskState::Ready { .. }) => ("-", red, "deleted"),
         (_, TaskState::Clearing { .. }) => ("-", red, "is deleted first"),
-        (Work::Apply { .. }, TaskState::Done { outcome, .. } | TaskState::Ready { outcome, .. }) => {
+        (TaskWork::Apply { .. }, TaskState::Done { outcome, .. } | TaskState::Ready { outcome, .. }) => {
             match outcome {
                 TaskOutcome::Created => ("+", green, "created"),
                 TaskOutcome::Changed => ("~", yellow, "changed"),
