@@ -79,6 +79,8 @@ pub(crate) struct Pair {
     /// True if guarded objects are deleted, too.
     pub(crate) allows: bool,
     tool: usize,
+    /// True if an inventory of Flux is that of a HelmRelease.
+    is_release: bool,
     random: Rng,
     /// The objects that exist, in the order of their creation, with their fate.
     objects: Vec<(Value, Fate)>,
@@ -113,6 +115,7 @@ impl Pair {
             manifests: Vec::new(),
             allows: random.bool(),
             tool,
+            is_release: random.bool(),
             objects: vec![(object("v1", "Namespace", "", &home), Fate::Foreign)],
             absent: Vec::new(),
             widgets: None,
@@ -231,7 +234,7 @@ impl Pair {
                 label(it, "kustomize.toolkit.fluxcd.io/namespace", home);
             }
             2 | 3 => annotate(it, "config.k8s.io/owning-inventory", &format!("id-of-{home}")),
-            4 if self.random.get_seed() % 2 == 0 => label(it, "app.kubernetes.io/instance", "app"),
+            4 if self.random.get_seed().is_multiple_of(2) => label(it, "app.kubernetes.io/instance", "app"),
             4 => {
                 let id = format!("app:{}", tracked(it));
                 annotate(it, "argocd.argoproj.io/tracking-id", &id);
@@ -244,7 +247,7 @@ impl Pair {
     }
 
     fn is_helm_release(&self) -> bool {
-        self.home.len() % 2 == 0
+        self.is_release
     }
 
     /// Creates all objects and the inventory, and then deletes and creates again what was.
