@@ -79,6 +79,8 @@ pub(crate) struct Pair {
     /// True if guarded objects are deleted, too.
     pub(crate) allows: bool,
     tool: usize,
+    /// True if an inventory of Flux is that of a HelmRelease.
+    is_release: bool,
     random: Rng,
     /// The objects that exist, in the order of their creation, with their fate.
     objects: Vec<(Value, Fate)>,
@@ -113,6 +115,7 @@ impl Pair {
             manifests: Vec::new(),
             allows: random.bool(),
             tool,
+            is_release: random.bool(),
             objects: vec![(object("v1", "Namespace", "", &home), Fate::Foreign)],
             absent: Vec::new(),
             widgets: None,
@@ -244,7 +247,7 @@ impl Pair {
     }
 
     fn is_helm_release(&self) -> bool {
-        self.home.len().is_multiple_of(2)
+        self.is_release
     }
 
     /// Creates all objects and the inventory, and then deletes and creates again what was.

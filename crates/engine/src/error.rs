@@ -1,6 +1,7 @@
 //! The errors of the engine.
 
 use taffrail_apps::inventories::InventoryError;
+use taffrail_cluster::{Cluster, ReadError, chain};
 use taffrail_object::ObjectKey;
 use taffrail_plan::manifests::{FileLine, ManifestErrors};
 use taffrail_plan::order::OrderError;
@@ -65,6 +66,15 @@ impl From<InventoryError> for EngineError {
 }
 
 impl EngineError {
+    /// Makes the error of a read that failed.
+    pub(crate) fn unreadable(cluster: &Cluster, error: &ReadError) -> EngineError {
+        EngineError::Unreachable {
+            cluster: cluster.context().to_owned(),
+            reason: error.reason().as_str().to_owned(),
+            message: chain(error),
+        }
+    }
+
     /// Returns a hint for the user; empty if there is none.
     pub fn hint(&self) -> &'static str {
         match self {

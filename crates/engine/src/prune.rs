@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use taffrail_apps::inventories::Inventory;
 use taffrail_apps::sets::SetVerb;
-use taffrail_cluster::{Cluster, Discovery, ReadError, chain};
+use taffrail_cluster::{Cluster, Discovery};
 use taffrail_object::{InventoryEntry, ObjectKey, Projection};
 use taffrail_plan::manifests::DeclaredObject;
 use taffrail_plan::order::PrunedObject;
@@ -12,7 +12,7 @@ use taffrail_plan::prune::{LiveEntry, PruneDecision, PruneInput, decide};
 
 use crate::compare::Comparison;
 use crate::error::EngineError;
-use crate::inventory::{LiveFacts, Looked, add_content, look_up_all, uids};
+use crate::live::{LiveFacts, Looked, add_content, look_up_all, uids};
 use crate::request::{PruneConsent, SyncRequest};
 use crate::results::KeptEntry;
 
@@ -160,7 +160,7 @@ async fn uids_of_namesakes(
         entries.iter().map(|it| (&*it.key.namespace, &*it.key.name)).collect();
     let namesakes: Vec<&ObjectKey> =
         declared.iter().copied().filter(|key| names.contains(&(&*key.namespace, &*key.name))).collect();
-    uids(cluster, discovery, &namesakes).await.map_err(|error| unreadable(cluster, &error))
+    uids(cluster, discovery, &namesakes).await.map_err(|error| EngineError::unreadable(cluster, &error))
 }
 
 /// Returns the objects outside of the set, on which objects state to depend, that exist.
@@ -182,17 +182,9 @@ pub(crate) async fn existing_outside(
         let resource = kind.preferred();
         let namespace = Some(&*key.namespace).filter(|_| resource.namespaced);
         let live = cluster.get(&resource, namespace, &key.name, Projection::Metadata).await;
-        if live.map_err(|error| unreadable(cluster, &error))?.is_some() {
+        if live.map_err(|error| EngineError::unreadable(cluster, &error))?.is_some() {
             found.insert(key.clone());
         }
     }
     Ok(found)
-}
-
-pub(crate) fn unreadable(cluster: &Cluster, error: &ReadError) -> EngineError {
-    EngineError::Unreachable {
-        cluster: cluster.context().to_owned(),
-        reason: error.reason().as_str().to_owned(),
-        message: chain(error),
-    }
 }

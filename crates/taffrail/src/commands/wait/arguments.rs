@@ -57,8 +57,8 @@ pub(crate) struct WaitArguments {
     #[arg(short = 'R', long, requires = "files")]
     pub(crate) recursive: bool,
 
-    /// Wait for all objects that an inventory lists: [KIND/]NAME of a ResourceGroup, of a ConfigMap of cli-utils, or of
-    /// a Kustomization or HelmRelease of Flux; without KIND a ResourceGroup, or a ConfigMap where the cluster has no
+    /// Wait for all objects that an inventory lists: [KIND/]NAME of a ResourceGroup, of a ConfigMap of cli-utils, of a
+    /// Kustomization or HelmRelease of Flux, or of an Application of Argo CD; without KIND a ResourceGroup, or a ConfigMap where the cluster has no
     /// ResourceGroups. May be given more than once
     #[arg(long, value_name = "NAME")]
     pub(crate) inventory: Vec<String>,

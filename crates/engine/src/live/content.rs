@@ -12,7 +12,7 @@ use taffrail_object::{InventoryEntry, Object, ObjectKey, Projection};
 use taffrail_plan::prune::LiveContent;
 
 use super::AT_ONCE;
-use super::live::LiveFacts;
+use super::facts::LiveFacts;
 use crate::write::RUN_MARK;
 
 /// The maximum number of pages of one kind that are counted.

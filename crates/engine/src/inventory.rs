@@ -1,8 +1,5 @@
 //! Inventories of other tools: read from the cluster, and freed of what is not declared any more.
 
-mod content;
-mod live;
-
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -21,18 +18,12 @@ use taffrail_plan::sync::{
 use crate::compare::{Coming, Comparer, LastApplied, Types};
 use crate::error::EngineError;
 use crate::options::WriteOptions;
-use crate::prune::{Pruning, Undeclared, decide_undeclared, unreadable};
+use crate::prune::{Pruning, Undeclared, decide_undeclared};
 use crate::request::{ManifestText, PruneConsent, Stop, SyncCaller, SyncEvent, SyncPlan, SyncReport};
 use crate::results::results;
 use crate::run::{PATIENCE, TICK, declared_set, watched};
 use crate::view::View;
 use crate::write::Writer;
-
-pub(crate) use content::add as add_content;
-pub(crate) use live::{LiveFacts, Looked, look_up, uids};
-
-/// Maximum number of reads that are sent to one API server at one time.
-const AT_ONCE: usize = 16;
 
 /// The number of times that an inventory is written which another client was faster with.
 const MAX_CONFLICTS: usize = 5;
@@ -221,7 +212,7 @@ async fn read_inventory(
         snapshot.set_kinds(kinds);
     }
     let namespace = Some(&*key.namespace).filter(|_| resource.namespaced);
-    let read = |error| unreadable(cluster, &error);
+    let read = |error| EngineError::unreadable(cluster, &error);
     let document = cluster.get(resource, namespace, &key.name, Projection::Full).await.map_err(read)?;
     let Some(document) = document else { return Err(InventoryError::Absent(key.clone()).into()) };
     // What is not an object is not an inventory, and is told so below.
@@ -270,7 +261,7 @@ async fn take_from_inventory(
     let Some((resource, key)) = request.inventory.find(discovery, namespace) else { return Ok(()) };
     for _ in 0..MAX_CONFLICTS {
         let place = Some(&*key.namespace).filter(|_| resource.namespaced);
-        let read = |error| unreadable(&cluster, &error);
+        let read = |error| EngineError::unreadable(&cluster, &error);
         let document = cluster.get(&resource, place, &key.name, Projection::Full).await.map_err(read)?;
         let Some(document) = document else { return Ok(()) };
         let version = document.root().at(&["metadata", "resourceVersion"]).and_then(|it| it.as_str());
@@ -304,15 +295,4 @@ async fn take_from_inventory(
         }
     }
     Ok(())
-}
-
-/// Looks up the entries of an inventory that are not declared, with all facts that their deletion depends on but the content of
-/// Namespaces and kinds.
-pub(crate) async fn look_up_all(
-    cluster: &Cluster,
-    discovery: &Discovery,
-    inventory: &Inventory,
-    entries: &[InventoryEntry],
-) -> Result<Vec<Looked>, EngineError> {
-    look_up(cluster, discovery, inventory, entries).await.map_err(|error| unreadable(cluster, &error))
 }
