@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use taffrail_apps::inventories::{Inventory, InventoryError, InventoryTool};
 use taffrail_apps::{KindCatalog, Snapshot};
-use taffrail_cluster::{Cluster, Discovery, ListRequest, PatchRequest, PatchType, WriteError};
+use taffrail_cluster::{Cluster, ListRequest, PatchRequest, PatchType, WriteError};
 use taffrail_object::{ApiResource, InventoryEntry, ObjectKey, Projection};
 use taffrail_observe::{FleetWatcher, InventoryArg};
 use taffrail_plan::order::{Dialect, OrderInput, order};
