@@ -513,8 +513,11 @@ impl Held<'_> {
                     && task.state != TaskState::Pending
                     && is_home(&task.key)
             });
+        if removes_home {
+            self.store.let_vanish();
+        }
         match self.store.save(self.record).await {
-            Err(RecordError::Lost(None)) if removes_home => Ok(()),
+            Err(error) if self.store.has_vanished(&error) => Ok(()),
             saved => Ok(saved?),
         }
     }

@@ -8,6 +8,7 @@ mod form;
 mod kept;
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -186,6 +187,8 @@ pub struct RecordStore {
     times: HolderTimes,
     /// The record as it stands in the cluster; `None` unless this process holds the set.
     held: Mutex<Option<Stored>>,
+    /// True once the run deletes the namespace of the record, which goes with it.
+    may_vanish: AtomicBool,
 }
 
 /// Reads the record of a set without holding it; `None` if there is no such set.
@@ -201,7 +204,17 @@ impl RecordStore {
     pub fn new(cluster: Cluster, name: SetName, actor: String) -> RecordStore {
         let process = format!("{:016x}", fastrand::u64(..));
         let (times, held) = (HolderTimes::default(), Mutex::new(None));
-        RecordStore { cluster, name, process, actor, times, held }
+        RecordStore { cluster, name, process, actor, times, held, may_vanish: AtomicBool::new(false) }
+    }
+
+    /// Notes that the run deletes the namespace of the record: that it is gone from now on is no loss.
+    pub fn let_vanish(&self) {
+        self.may_vanish.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns true for the error that the record is gone, where the run deletes its namespace.
+    pub fn has_vanished(&self, error: &RecordError) -> bool {
+        self.may_vanish.load(Ordering::Relaxed) && matches!(error, RecordError::Lost(None))
     }
 
     /// Changes the times by which holders are judged.
@@ -394,7 +407,7 @@ impl RecordStore {
         loop {
             tokio::time::sleep(self.times.heartbeat).await;
             match self.beat().await {
-                Err(error) if error.is_end() => return Err(error),
+                Err(error) if error.is_end() && !self.has_vanished(&error) => return Err(error),
                 _ => {}
             }
         }
@@ -543,7 +556,10 @@ impl RecordStore {
     /// Returns an error if the API server does not let them be deleted.
     pub async fn remove(&self, record: SetRecord) -> Result<(), RecordError> {
         // A process whose set was taken over deletes nothing.
-        self.beat().await?;
+        match self.beat().await {
+            Err(error) if self.has_vanished(&error) => return Ok(()),
+            beaten => beaten?,
+        }
         let kept: Vec<u64> = record.summary.runs.iter().map(|run| run.number).collect();
         self.remove_manifests(&kept, &|_| false).await?;
         let deleted = self.delete().await;

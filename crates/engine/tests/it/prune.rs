@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use taffrail_apps::sets::{SetName, SetVerb};
 use taffrail_engine::{
-    EngineError, InventoryPrune, ManifestText, Manifests, PruneConsent, Stop, SyncReport, prune_inventory,
-    sync,
+    EngineError, HolderTimes, InventoryPrune, ManifestText, Manifests, PruneConsent, Stop, SyncReport,
+    prune_inventory, sync,
 };
 use taffrail_plan::order::Dialect;
 use taffrail_sim::{Cluster, Fault, Fleet, Trouble};
@@ -166,7 +166,9 @@ async fn sync_shop(cluster: &Cluster, home: &str) {
 /// Destroys the set `shop` of `home`; returns what stays, with the reasons.
 async fn destroy_shop(cluster: &Cluster, home: &str, allows_guarded: bool) -> Vec<String> {
     let set = SetName::new(home, "shop").unwrap();
-    let asked = request(set, SetVerb::Destroy, Some(PruneConsent { allows_guarded }));
+    let mut asked = request(set, SetVerb::Destroy, Some(PruneConsent { allows_guarded }));
+    // The record is written while its namespace is being deleted, too.
+    asked.holder = HolderTimes { heartbeat: Duration::from_millis(1), ..HolderTimes::default() };
     let watcher = watcher(cluster).await;
     let mut caller = Approves::default();
     let report = sync(watcher, &asked, Manifests::Last, &Stop::default(), &mut caller).await.unwrap();
