@@ -395,7 +395,7 @@ impl Pair {
             }
             let Some(it) = by_id.get(name) else { continue };
             let is_it = match uid {
-                Some(uid) => text(it, "/metadata/uid") == uid,
+                Some(uid) => text(it, "/metadata/uid") == uid && self.is_marked(it),
                 None => self.is_marked(it),
             };
             // An Event is declared in its new group.

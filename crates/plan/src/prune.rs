@@ -1,8 +1,8 @@
 //! Decides which objects of an inventory are deleted, since the set does not declare them any more.
 //!
-//! An inventory is what an earlier sync applied: [`InventoryEntry`]. Ours hold UIDs; those of other tools hold names, so that
-//! the object of such a name must bear the tool's mark for that app. Deleted is always the UID that was just read, never a
-//! name: an object that somebody deleted and created again stays.
+//! An inventory is what an earlier sync applied: [`InventoryEntry`]. Ours hold UIDs, those of other tools names. The object must
+//! bear the tool's mark for that app in any case: who may write an inventory can list objects there that he may not delete.
+//! Deleted is always the UID that was just read, never a name: an object that somebody deleted and created again stays.
 //!
 //! A dangerous deletion is [guarded](Guard), and happens only if the user allows it. A set that declares nothing at all
 //! deletes nothing: a source that fails looks like that.
@@ -213,11 +213,12 @@ fn of_entry(entry: &InventoryEntry, live: Option<&LiveEntry<'_>>, input: &PruneI
     let Some(live) = live else { return PruneDecision::Gone };
     let text = |key: &str| live.metadata.get(key).and_then(Value::as_str).unwrap_or_default();
     let uid = text("uid").to_owned();
-    let let_go = match &entry.uid {
-        Some(applied) if *applied != uid => Some(LetGoReason::Recreated),
-        None if !live.has_mark => Some(LetGoReason::NoMark),
+    let let_go = match (&entry.uid, &live.claimed_by) {
+        (Some(applied), _) if *applied != uid => Some(LetGoReason::Recreated),
         _ if !uid.is_empty() && input.declared_uids.contains(&uid) => Some(LetGoReason::StillDeclared),
-        _ => live.claimed_by.clone().map(|by| LetGoReason::Claimed { by }),
+        (_, Some(by)) => Some(LetGoReason::Claimed { by: by.clone() }),
+        _ if !live.has_mark => Some(LetGoReason::NoMark),
+        _ => None,
     };
     if let Some(reason) = let_go {
         return PruneDecision::LetGo(reason);

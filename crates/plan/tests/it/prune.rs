@@ -21,7 +21,7 @@ fn case(group: &str, kind: &str) -> Case {
     let entry =
         InventoryEntry { key: ObjectKey::new(group, kind, "shop", "old"), uid: Some("u-1".to_owned()) };
     let Value::Object(metadata) = json!({"namespace": "shop", "name": "old", "uid": "u-1"}) else { panic!() };
-    Case { entry, metadata, has_mark: false, claimed_by: None, content: Some(LiveContent::default()) }
+    Case { entry, metadata, has_mark: true, claimed_by: None, content: Some(LiveContent::default()) }
 }
 
 impl Case {
@@ -78,8 +78,11 @@ fn the_uid_that_was_applied_is_deleted_and_no_other() {
 }
 
 #[test]
-fn an_inventory_of_names_needs_the_mark_of_its_app() {
+fn an_object_needs_the_mark_of_its_app() {
     let mut foreign = case("", "ConfigMap");
+    foreign.has_mark = false;
+    // Who may write the inventory knows the UIDs of objects that he may not delete.
+    assert_eq!(foreign.decide(true), PruneDecision::LetGo(LetGoReason::NoMark));
     foreign.entry.uid = None;
     assert_eq!(foreign.decide(true), PruneDecision::LetGo(LetGoReason::NoMark));
     foreign.has_mark = true;
