@@ -6,6 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::Value;
 use taffrail_apps::inventories::{Inventory, InventoryError, InventoryTool};
+use taffrail_apps::sets::SetSummary;
 use taffrail_apps::{KindCatalog, Snapshot};
 use taffrail_cluster::{Cluster, ListRequest, PatchRequest, PatchType, WriteError};
 use taffrail_object::{ApiResource, InventoryEntry, ObjectKey, Projection};
@@ -119,7 +120,14 @@ pub async fn prune_inventory(
         let message = format!("cannot write the inventory: {}", taffrail_cluster::chain(&error));
         end = RunEnd::Failed(message);
     }
-    Ok(SyncReport { end, number: 0, objects: results(&run, &kept), started, ended: Timestamp::now() })
+    Ok(SyncReport {
+        end,
+        number: 0,
+        objects: results(&run, &kept),
+        summary: SetSummary::default(),
+        started,
+        ended: Timestamp::now(),
+    })
 }
 
 /// Steps a run that only deletes until it ends. Nothing of it is saved: whoever repeats it deletes the same objects by their UIDs.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::record::HolderTimes;
 use jiff::Timestamp;
-use taffrail_apps::sets::{RunObject, SetHolder, SetName, SetVerb};
+use taffrail_apps::sets::{RunObject, SetHolder, SetName, SetSummary, SetVerb};
 use taffrail_object::ObjectKey;
 use taffrail_plan::diff::ObjectDiff;
 use taffrail_plan::manifests::DeclaredObject;
@@ -158,6 +158,8 @@ pub struct SyncReport {
     pub number: u64,
     /// The results, also of objects without a change.
     pub objects: Vec<RunObject>,
+    /// The state of the set after the run; the default for the inventory of another tool.
+    pub summary: SetSummary,
     /// The time at which it began.
     pub started: Timestamp,
     /// The time at which it ended.

@@ -7,7 +7,7 @@ use futures::StreamExt as _;
 use futures::future::Either;
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
-use taffrail_apps::sets::{MAX_RUNS, MAX_SET_OBJECTS, SET_MARK, SetPhase, SetRun, SetVerb};
+use taffrail_apps::sets::{MAX_RUNS, MAX_SET_OBJECTS, SET_MARK, SetPhase, SetRun, SetSummary, SetVerb};
 use taffrail_cluster::{Cluster, OpenApiCache};
 use taffrail_object::{GroupKind, InventoryEntry, ObjectKey};
 use taffrail_observe::FleetWatcher;
@@ -633,7 +633,8 @@ impl Held<'_> {
             // Those that cannot be deleted are found the next time.
             let _ = self.store.remove_manifests(&dropped, &|number| keep.contains(&number)).await;
         }
-        Ok(SyncReport { end, number, objects, started: run.started, ended })
+        let summary = SetSummary { holder: None, ..self.record.summary.clone() };
+        Ok(SyncReport { end, number, objects, summary, started: run.started, ended })
     }
 
     /// Notes that the manifests of runs to which nobody rolls back are not kept any more, and returns the numbers of those runs and

@@ -1,6 +1,6 @@
 //! One run of a sync: a machine that says what to do next, and never does it itself.
 //!
-//! [`step`] takes a [`SyncRun`], what was [observed](Observation) since the last step, and the time; it returns the run as it
+//! [`fn@step`] takes a [`SyncRun`], what was [observed](Observation) since the last step, and the time; it returns the run as it
 //! stands then, the [actions](RunAction) to carry out, and the objects that it [waits for](WaitingFor). The caller saves the run
 //! before it carries out any action. So a run may be killed at any moment, and another process continues it:
 //!

@@ -57,6 +57,7 @@ mod set_history;
 mod settings;
 mod shown;
 mod status;
+mod sync;
 mod terminal;
 mod timeouts;
 mod together;

@@ -10,7 +10,8 @@ use std::io;
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use taffrail_apps::sets::{SetName, SetVerb};
+use taffrail_api::{ErrorRow, List, SetHistory};
+use taffrail_apps::sets::{ObjectResult, RunResults, SetName, SetVerb};
 use taffrail_cluster::ListStrategy;
 use taffrail_engine::{
     EngineError, HolderTimes, InventoryPrune, ManifestText, Manifests, PruneConsent, Stop, SyncCaller,
@@ -21,7 +22,9 @@ use taffrail_plan::order::Dialect;
 use taffrail_plan::sync::{RunEnd, RunPolicy};
 
 use super::diff;
+use super::get;
 use super::guard;
+use crate::cli::{ListOutput, TextOutput};
 use crate::command_error::{CommandError, Exit, written};
 use crate::output::answer::Console;
 use crate::rule_source::{self, RuleSource};
@@ -137,6 +140,12 @@ impl Runs<'_> {
         }
         let mut exit = if problems.is_empty() { Exit::Yes } else { Exit::Incomplete };
         let several = members.len() > 1;
+        let is_json = self.running.output == TextOutput::Json;
+        if is_json && (self.running.dry_run || matches!(subject, Subject::OfInventory(..))) {
+            let error = CommandError::usage("-o json tells of the run of a set");
+            return Err(error.hint("leave -o out with --dry-run and --inventory"));
+        }
+        let mut histories = Vec::new();
         for member in members {
             let cluster = member.name.clone();
             let namespace = match (&self.running.namespace, &member.context) {
@@ -159,7 +168,7 @@ impl Runs<'_> {
             let mut caller = Caller {
                 runs: self,
                 cluster: several.then(|| cluster.clone()),
-                progress: Progress::new(self.console, several.then_some(&*cluster)),
+                progress: Progress::new(self.console, several.then_some(&*cluster), !is_json),
                 refusal: None,
                 broken: None,
                 is_planned: false,
@@ -187,6 +196,11 @@ impl Runs<'_> {
                 written(Err(error))?;
             }
             let own = match (outcome, refusal) {
+                (Ok(report), _) if is_json => {
+                    let set = SetName::new(&namespace, name).map_err(CommandError::usage)?;
+                    histories.push(history(&cluster, &set, &report));
+                    exit_of(&report)
+                }
                 (Ok(report), _) => {
                     let what = match subject {
                         Subject::OfSet(_) => format!("set {namespace}/{name}, run {}", report.number),
@@ -203,6 +217,10 @@ impl Runs<'_> {
                 }
             };
             exit = exit.max(own);
+        }
+        if is_json {
+            let list = List::of(histories, Vec::<ErrorRow>::new());
+            written(get::document(ListOutput::Json, &list, self.console))?;
         }
         Ok(exit)
     }
@@ -253,6 +271,14 @@ impl Runs<'_> {
             holder: HolderTimes::default(),
         }
     }
+}
+
+/// Returns the run that a report tells of as its set's history does.
+fn history(cluster: &str, set: &SetName, report: &SyncReport) -> SetHistory {
+    let results = [RunResults { number: report.number, objects: report.objects.clone() }];
+    let gone = [ObjectResult::Pruned, ObjectResult::Ran];
+    let objects = report.objects.iter().filter(|it| !gone.contains(&it.result)).count();
+    SetHistory::of(cluster, set, (&report.summary, objects, &results), Some(report.number))
 }
 
 /// Returns the person and the machine that a run is noted with.

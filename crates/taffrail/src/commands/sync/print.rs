@@ -24,6 +24,8 @@ pub(super) struct Progress {
     console: Console,
     /// The cluster, if there are several.
     cluster: String,
+    /// False where a document tells of the run at its end.
+    tells_lines: bool,
     told: BTreeMap<usize, &'static str>,
     /// The objects that the run waits for, each with the time since when.
     waiting: BTreeMap<ObjectKey, Instant>,
@@ -38,11 +40,13 @@ const UNTOLD: Duration = Duration::from_secs(2);
 type Word = (&'static str, Style, &'static str);
 
 impl Progress {
-    pub(super) fn new(console: &Console, cluster: Option<&str>) -> Progress {
+    /// Creates one that prints lines only if `tells_lines`, and what concerns the set as a whole in any case.
+    pub(super) fn new(console: &Console, cluster: Option<&str>, tells_lines: bool) -> Progress {
         let cluster = cluster.map(|name| format!("{name} ")).unwrap_or_default();
         Progress {
             console: console.clone(),
             cluster,
+            tells_lines,
             told: BTreeMap::new(),
             waiting: BTreeMap::new(),
             line: String::new(),
@@ -63,6 +67,7 @@ impl Progress {
                 let warning = if hint.is_empty() { warning } else { warning.hint(*hint) };
                 warning.print_about(&self.cluster, &self.console);
             }
+            _ if !self.tells_lines => {}
             SyncEvent::Resumed(run) => {
                 let done = run.tasks.iter().filter(|task| task.state.written().is_some()).count();
                 let all = run.tasks.len();
