@@ -92,7 +92,7 @@ fn what_is_not_declared_any_more_stays_until_its_deletion_is_confirmed() {
     );
     let result = |name: &str| {
         let objects = run["objects"].as_array().unwrap();
-        objects.iter().find(|it| it["object"]["name"] == name).unwrap()["result"].clone()
+        objects.iter().find(|it| it["name"] == name).unwrap()["result"].clone()
     };
     assert_eq!((result("old"), result("settings")), ("Pruned".into(), "Unchanged".into()));
     assert!(served.clusters[0].get("v1", "ConfigMap", "shop", "old").is_none());
