@@ -99,8 +99,13 @@ pub async fn sync(
     };
     match outcome {
         Ok(report) if request.verb == SetVerb::Destroy && record.inventory.is_empty() => {
-            store.remove(record).await?;
-            Ok(report)
+            match store.remove(record).await {
+                Ok(()) => Ok(report),
+                Err(error) => {
+                    let _ = store.give_up().await;
+                    Err(error.into())
+                }
+            }
         }
         Ok(report) => {
             store.release(record).await?;

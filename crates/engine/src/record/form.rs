@@ -4,6 +4,7 @@
 //! they are applied: such a key is the index of its entry, and a UID that the entry has is `true`.
 
 use std::collections::HashMap;
+use std::io;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use taffrail_apps::sets::{
-    INVENTORY_KEY, MAX_SET_OBJECTS, RESULTS_KEY, RUN_KEY, RunResults, SUMMARY_KEY, SetRecordError,
-    SetSummary, pack, read_inventory, unpack,
+    INVENTORY_KEY, MAX_SET_OBJECTS, MAX_UNPACKED_BYTES, RESULTS_KEY, RUN_KEY, RunResults, SUMMARY_KEY,
+    SetRecordError, SetSummary, pack, read_inventory, unpack,
 };
 use taffrail_object::json::OwnedDocument;
 use taffrail_object::{InventoryEntry, ObjectKey, names};
@@ -42,24 +43,37 @@ struct StoredRun {
 
 /// Returns the values of a record, for its `data` and `binaryData`; a merge patch with them makes it complete.
 ///
+/// What this refuses could be written, and not be read any more.
+///
 /// # Errors
-/// [`RecordError::TooLarge`] if they do not fit even without the results of earlier runs.
+/// [`RecordError::TooMany`] if the inventory is too long, [`RecordError::TooLarge`] if they do not fit even without the results of
+/// earlier runs.
 pub(super) fn values(record: &SetRecord) -> Result<Value, RecordError> {
+    if record.inventory.len() > MAX_SET_OBJECTS {
+        return Err(RecordError::TooMany { count: record.inventory.len(), most: MAX_SET_OBJECTS });
+    }
     let summary = summary_text(&record.summary);
     let inventory = pack(&record.inventory);
     let pending = record.run.as_ref().map_or(0, |run| {
         run.tasks.iter().filter(|task| !task.state.is_final() && task.state.written().is_none()).count()
     });
     let others = summary.len() + inventory.len() + pending * UID_BYTES;
-    let mut run = record.run.as_ref().map(|run| pack_run(run, &record.inventory, &inventory, false));
-    if others + run.as_ref().map_or(0, Vec::len) > MAX_RECORD_BYTES {
-        run = record.run.as_ref().map(|run| pack_run(run, &record.inventory, &inventory, true));
-    }
+    let packed_run = |is_short| {
+        let Some(run) = &record.run else { return Ok(None) };
+        let stored = stored_run(run, &record.inventory, &inventory, is_short);
+        let packed = pack(&stored);
+        let sizes = [(others + packed.len(), MAX_RECORD_BYTES), (json_size(&stored), MAX_UNPACKED_BYTES)];
+        match sizes.into_iter().find(|(bytes, most)| bytes > most) {
+            Some((bytes, most)) => Err(RecordError::TooLarge { bytes, most }),
+            None => Ok(Some(packed)),
+        }
+    };
+    let run = packed_run(false).or_else(|_| packed_run(true))?;
     let fixed = others + run.as_ref().map_or(0, Vec::len);
     // Results are history alone: the oldest give way.
     let mut results = &*record.results;
     let mut packed = pack(results);
-    while fixed + packed.len() > MAX_RECORD_BYTES {
+    while fixed + packed.len() > MAX_RECORD_BYTES || json_size(results) > MAX_UNPACKED_BYTES {
         let Some((_, newer)) = results.split_last() else {
             return Err(RecordError::TooLarge { bytes: fixed, most: MAX_RECORD_BYTES });
         };
@@ -75,6 +89,24 @@ pub(super) fn values(record: &SetRecord) -> Result<Value, RecordError> {
             RUN_KEY: run.map(|run| encoded(&run)),
         },
     }))
+}
+
+/// Returns the size of a value as JSON, in bytes.
+fn json_size<T: Serialize + ?Sized>(value: &T) -> usize {
+    struct Counter(usize);
+    impl io::Write for Counter {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut counter = Counter(0);
+    // What cannot be written as JSON has no size that fits.
+    serde_json::to_writer(&mut counter, value).map_or(usize::MAX, |()| counter.0)
 }
 
 /// Returns the text of a summary.
@@ -106,8 +138,8 @@ pub(super) fn read(found: &OwnedDocument) -> Result<SetRecord, SetRecordError> {
     Ok(SetRecord { summary, inventory, results: results.unwrap_or_default(), run })
 }
 
-/// Packs a run that refers to the entries of an inventory, which was packed as `packed`.
-fn pack_run(run: &SyncRun, inventory: &[InventoryEntry], packed: &[u8], is_short: bool) -> Vec<u8> {
+/// Returns a run that refers to the entries of an inventory, which was packed as `packed`.
+fn stored_run(run: &SyncRun, inventory: &[InventoryEntry], packed: &[u8], is_short: bool) -> StoredRun {
     // As a reader counts them, which leaves out what no object can be named.
     let entries: Vec<&InventoryEntry> =
         inventory.iter().filter(|entry| names::check(&entry.key).is_ok()).collect();
@@ -136,7 +168,7 @@ fn pack_run(run: &SyncRun, inventory: &[InventoryEntry], packed: &[u8], is_short
             }
         }
     }
-    pack(&StoredRun { inventory: digest(packed), run: value })
+    StoredRun { inventory: digest(packed), run: value }
 }
 
 /// Unpacks a run, with the inventory to which it refers.

@@ -195,7 +195,7 @@ impl RecordStore {
             Ok(_) => Ok(true),
             // Another one has the name now, which nobody asked to delete.
             Err(WriteError::NotFound { .. } | WriteError::Conflict { .. }) => Ok(false),
-            Err(error) => Err(error.into()),
+            Err(error) => Err(RecordError::ManifestsRemoved(error)),
         }
     }
 

@@ -8,6 +8,7 @@ mod form;
 mod kept;
 
 use std::convert::Infallible;
+use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -44,6 +45,9 @@ pub enum RecordError {
     /// by hand.
     #[error("this process does not hold the set any more: {}", lost(.0.as_ref()))]
     Lost(Option<SetHolder>),
+    /// This process could not write the record for so long that another one may take the set over soon.
+    #[error("the record of the set could not be written for {} s, so that another process may take it over", .0.as_secs())]
+    Silent(Duration, #[source] Option<Box<RecordError>>),
     /// The record is not as Taffrail wrote it.
     #[error("the record {record} cannot be used")]
     Damaged {
@@ -59,6 +63,16 @@ pub enum RecordError {
     /// The namespace of the set does not exist.
     #[error("the namespace {0} of the set does not exist")]
     NoNamespace(String),
+    /// The set has too many objects, with those that are not declared any more and still exist.
+    #[error(
+        "the set would have {count} objects, with those that it applied before, more than the {most} of which a record can be kept"
+    )]
+    TooMany {
+        /// The number of objects.
+        count: usize,
+        /// The maximum.
+        most: usize,
+    },
     /// The set has too many objects, or too long names, for one ConfigMap.
     #[error("the record of the set would have {bytes} bytes, more than the {most} that a ConfigMap can hold")]
     TooLarge {
@@ -76,6 +90,9 @@ pub enum RecordError {
     /// The API server does not let the kept manifests be read.
     #[error("cannot read the manifests that the set keeps")]
     ManifestsRead(#[source] ReadError),
+    /// The API server does not let the kept manifests be deleted.
+    #[error("cannot delete the manifests that the set keeps")]
+    ManifestsRemoved(#[source] WriteError),
     /// The API server does not let the record be read.
     #[error("cannot read the record of the set")]
     Read(#[from] ReadError),
@@ -101,6 +118,8 @@ impl RecordError {
         match self {
             RecordError::Held(_) => "wait until it ends, and try again",
             RecordError::Lost(_) => "look at what the other process did with `taffrail history --set`",
+            RecordError::Silent(_, Some(cause)) if !cause.is_passing() => cause.hint(),
+            RecordError::Silent(..) => "give the same command again: it continues the run",
             RecordError::Damaged { cause: SetRecordError::Newer(_), .. } => "update Taffrail",
             RecordError::Damaged { .. } => {
                 "restore the ConfigMap from a backup; without it Taffrail does not know which objects the set has"
@@ -108,6 +127,9 @@ impl RecordError {
             RecordError::Foreign(_) => "choose another name for the set, or another namespace",
             RecordError::NoNamespace(_) => {
                 "create it with `kubectl create namespace`, or choose another namespace for the set with -n"
+            }
+            RecordError::TooMany { .. } => {
+                "delete what is not declared any more with `taffrail prune --set` first, or divide the manifests into several sets"
             }
             RecordError::TooLarge { .. } => "divide the manifests into several sets",
             RecordError::NotKept(_) => {
@@ -119,16 +141,41 @@ impl RecordError {
                 "ask for a role that allows `get` on Secrets in the namespace of the set, or sync with the manifests from their \
                  source instead"
             }
+            RecordError::ManifestsRemoved(error) if error.reason() == Reason::Forbidden => {
+                "ask for a role that allows `list` and `delete` on Secrets in the namespace of the set"
+            }
             RecordError::Read(error) if error.reason() == Reason::Forbidden => RIGHTS,
             RecordError::Write(error) if error.reason() == Reason::Forbidden => RIGHTS,
             RecordError::Read(error) | RecordError::ManifestsRead(error) => error.reason().hint(),
-            RecordError::Write(error) => error.hint(),
+            RecordError::Write(error) | RecordError::ManifestsRemoved(error) => error.hint(),
         }
     }
 
     /// Returns true if the process cannot hold the set after this error.
     fn is_end(&self) -> bool {
         matches!(self, RecordError::Lost(_) | RecordError::Damaged { .. } | RecordError::Foreign(_))
+    }
+
+    /// Returns true if the same request may succeed soon.
+    fn is_passing(&self) -> bool {
+        let reason = match self {
+            RecordError::Read(error) => error.reason(),
+            RecordError::Write(error) => error.reason(),
+            _ => return false,
+        };
+        matches!(
+            reason,
+            Reason::Timeout
+                | Reason::ConnectionRefused
+                | Reason::ConnectionLost
+                | Reason::ConnectionFailed
+                | Reason::NameNotResolved
+                | Reason::ProxyFailed
+                | Reason::NotJson
+                | Reason::ServerError
+                | Reason::TooManyRequests
+                | Reason::Conflict
+        )
     }
 }
 
@@ -163,6 +210,14 @@ impl Default for HolderTimes {
     }
 }
 
+impl HolderTimes {
+    /// Returns the time without a write after which a holder ends by itself: what it sent before is answered, or given up by the
+    /// API server, until another process may succeed it.
+    fn silence(&self) -> Duration {
+        self.patience * 2 / 3
+    }
+}
+
 /// The ConfigMap as this process wrote it last.
 #[derive(Debug, Clone)]
 struct Stored {
@@ -177,6 +232,15 @@ impl Stored {
     }
 }
 
+/// What a holder knows of its own writes.
+#[derive(Debug)]
+struct Liveness {
+    /// The time at which the last successful write was sent.
+    written: Instant,
+    /// The reason why the last write after it failed.
+    failure: Option<Box<RecordError>>,
+}
+
 /// Reads and writes the record of one set.
 #[derive(Debug)]
 pub struct RecordStore {
@@ -187,6 +251,7 @@ pub struct RecordStore {
     times: HolderTimes,
     /// The record as it stands in the cluster; `None` unless this process holds the set.
     held: Mutex<Option<Stored>>,
+    liveness: std::sync::Mutex<Liveness>,
     /// True once the run deletes the namespace of the record, which goes with it.
     may_vanish: AtomicBool,
 }
@@ -204,7 +269,9 @@ impl RecordStore {
     pub fn new(cluster: Cluster, name: SetName, actor: String) -> RecordStore {
         let process = format!("{:016x}", fastrand::u64(..));
         let (times, held) = (HolderTimes::default(), Mutex::new(None));
-        RecordStore { cluster, name, process, actor, times, held, may_vanish: AtomicBool::new(false) }
+        let liveness = std::sync::Mutex::new(Liveness { written: Instant::now(), failure: None });
+        let may_vanish = AtomicBool::new(false);
+        RecordStore { cluster, name, process, actor, times, held, liveness, may_vanish }
     }
 
     /// Notes that the run deletes the namespace of the record: that it is gone from now on is no loss.
@@ -220,6 +287,27 @@ impl RecordStore {
     /// Changes the times by which holders are judged.
     pub fn with_times(self, times: HolderTimes) -> RecordStore {
         RecordStore { times, ..self }
+    }
+
+    fn liveness(&self) -> std::sync::MutexGuard<'_, Liveness> {
+        self.liveness.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note_written(&self, sent: Instant) {
+        *self.liveness() = Liveness { written: sent, failure: None };
+    }
+
+    /// Notes that a write failed; fails if nothing was written for `silence`.
+    fn note_failure(&self, error: Option<RecordError>, silence: Duration) -> Result<(), RecordError> {
+        let mut liveness = self.liveness();
+        if let Some(error) = error {
+            liveness.failure = Some(Box::new(error));
+        }
+        let silent = liveness.written.elapsed();
+        match silent >= silence {
+            true => Err(RecordError::Silent(silent, liveness.failure.take())),
+            false => Ok(()),
+        }
     }
 
     /// Returns the connection for one request.
@@ -311,13 +399,17 @@ impl RecordStore {
             }
             if is_free {
                 tries += 1;
+                let (sent, exists) = (Instant::now(), found.is_some());
                 match self.try_to_take(found).await {
                     Ok((record, stored)) => {
+                        self.note_written(sent);
                         *held = Some(stored);
                         return Ok(record);
                     }
                     // Another process was faster, or the answer was lost: the record tells.
                     Err(WriteError::Conflict { .. } | WriteError::Uncertain(_)) if tries < TRIES => {}
+                    // The record was deleted meanwhile.
+                    Err(WriteError::NotFound { .. }) if exists && tries < TRIES => {}
                     Err(WriteError::NotFound { .. }) => {
                         return Err(RecordError::NoNamespace(self.name.namespace.clone()));
                     }
@@ -376,7 +468,7 @@ impl RecordStore {
         if let Some(run) = record.summary.runs.first_mut() {
             run.message = one_line(&run.message, MAX_MESSAGE);
         }
-        self.write(true, |before| {
+        self.write(true, self.times.silence(), |before| {
             record.summary.holder = before.holder.clone();
             let body = form::values(record)?;
             Ok((body, record.summary.clone()))
@@ -393,10 +485,14 @@ impl RecordStore {
     /// # Errors
     /// As [`RecordStore::save`].
     pub async fn beat(&self) -> Result<(), RecordError> {
-        self.write(true, |before| Ok((self.summary_values(before), before.clone()))).await
+        self.beat_within(self.times.silence()).await
     }
 
-    /// Shows others that this process lives, until it does not hold the set any more; other failures are no reason to end.
+    async fn beat_within(&self, silence: Duration) -> Result<(), RecordError> {
+        self.write(true, silence, |before| Ok((self.summary_values(before), before.clone()))).await
+    }
+
+    /// Shows others that this process lives, until it does not hold the set any more, or cannot show it in time.
     pub async fn keep_alive(&self) -> RecordError {
         match self.keep_on().await {
             Err(error) => error,
@@ -404,12 +500,30 @@ impl RecordStore {
     }
 
     async fn keep_on(&self) -> Result<Infallible, RecordError> {
+        let HolderTimes { poll, heartbeat, .. } = self.times;
+        let limit = self.times.silence();
+        let mut pause = heartbeat;
         loop {
-            tokio::time::sleep(self.times.heartbeat).await;
-            match self.beat().await {
-                Err(error) if error.is_end() && !self.has_vanished(&error) => return Err(error),
-                _ => {}
-            }
+            tokio::time::sleep(pause).await;
+            // A process that was stopped for long tries it once all the same: nobody may want the set.
+            let left = limit.saturating_sub(self.liveness().written.elapsed()).max(poll);
+            let failure = match tokio::time::timeout(left, self.beat_within(Duration::ZERO)).await {
+                Ok(Ok(())) => {
+                    pause = heartbeat;
+                    continue;
+                }
+                Ok(Err(error)) if self.has_vanished(&error) => {
+                    pause = heartbeat;
+                    continue;
+                }
+                Ok(Err(error)) if error.is_end() => return Err(error),
+                Ok(Err(RecordError::Silent(_, cause))) => cause.map(|cause| *cause),
+                Ok(Err(error)) => Some(error),
+                // It, or a write before it, is not answered.
+                Err(_) => None,
+            };
+            self.note_failure(failure, limit)?;
+            pause = poll;
         }
     }
 
@@ -419,7 +533,7 @@ impl RecordStore {
     /// Returns an error if the record cannot be written; none if another process has taken the set, since nothing is lost then.
     pub async fn release(&self, mut record: SetRecord) -> Result<(), RecordError> {
         let freed = self
-            .write(false, |_| {
+            .write(false, self.times.silence(), |_| {
                 record.summary.holder = None;
                 Ok((form::values(&record)?, record.summary.clone()))
             })
@@ -438,7 +552,7 @@ impl RecordStore {
             return self.end(deleted).await;
         }
         let freed = self
-            .write(false, |before| {
+            .write(false, self.times.silence(), |before| {
                 let after = SetSummary { holder: None, ..before.clone() };
                 Ok((self.summary_values(&after), after))
             })
@@ -463,20 +577,38 @@ impl RecordStore {
     }
 
     /// Writes the values that `form` makes of the summary as it was written last; `stays` says that this process is the holder
-    /// after it, too.
+    /// after it, too. What fails for now is tried again until nothing was written for `silence`.
     async fn write(
         &self,
         stays: bool,
+        silence: Duration,
         form: impl FnOnce(&SetSummary) -> Result<(Value, SetSummary), RecordError>,
     ) -> Result<(), RecordError> {
         let mut held = self.held.lock().await;
         let Some(stored) = &mut *held else { return Err(RecordError::Lost(None)) };
-        let mut before = stored.summary.clone();
-        if let Some(holder) = before.holder.as_mut().filter(|_| stays) {
+        // Counted before it is sent: a write that nobody saw must not be taken for the next one.
+        if let Some(holder) = stored.summary.holder.as_mut().filter(|_| stays) {
             holder.beat += 1;
         }
+        let before = stored.summary.clone();
         let (values, after) = form(&before)?;
-        let outcome = self.overwrite(stored, values, after).await;
+        let outcome = loop {
+            let sent = Instant::now();
+            match self.overwrite(stored, &values, &after).await {
+                Ok(()) => {
+                    self.note_written(sent);
+                    break Ok(());
+                }
+                // An API server that starts again is waited for, as long as nobody else may take the set.
+                Err(error) if error.is_passing() => {
+                    if let Err(silent) = self.note_failure(Some(error), silence) {
+                        break Err(silent);
+                    }
+                }
+                Err(error) => break Err(error),
+            }
+            tokio::time::sleep(self.times.poll).await;
+        };
         if outcome.as_ref().is_err_and(RecordError::is_end) {
             *held = None;
         }
@@ -486,13 +618,13 @@ impl RecordStore {
     async fn overwrite(
         &self,
         stored: &mut Stored,
-        values: Value,
-        after: SetSummary,
+        values: &Value,
+        after: &SetSummary,
     ) -> Result<(), RecordError> {
         let mut tries = 0;
         loop {
             tries += 1;
-            let error = match self.patch(values.clone(), &after, stored).await {
+            let error = match self.patch(values.clone(), after, stored).await {
                 Ok(now) if now.uid == stored.uid => {
                     *stored = now;
                     return Ok(());
@@ -508,17 +640,18 @@ impl RecordStore {
                 return Err(RecordError::Lost(now.summary.holder));
             }
             // The answer was lost, not the write. No two writes have the same beat.
-            if now.summary == after {
+            if now.summary == *after {
                 *stored = now;
                 return Ok(());
             }
             if now.summary.holder.as_ref().is_none_or(|holder| holder.process != self.process) {
                 return Err(RecordError::Lost(now.summary.holder));
             }
-            if tries >= TRIES {
+            stored.version = now.version;
+            // A server that fails is given a pause.
+            if tries >= TRIES || matches!(error, WriteError::Uncertain(_)) {
                 return Err(error.into());
             }
-            stored.version = now.version;
         }
     }
 
@@ -560,7 +693,9 @@ impl RecordStore {
             Err(error) if self.has_vanished(&error) => return Ok(()),
             beaten => beaten?,
         }
-        let kept: Vec<u64> = record.summary.runs.iter().map(|run| run.number).collect();
+        // Who has no right on Secrets has kept none.
+        let kept: Vec<u64> =
+            record.summary.runs.iter().filter(|run| run.is_kept).map(|run| run.number).collect();
         self.remove_manifests(&kept, &|_| false).await?;
         let deleted = self.delete().await;
         *self.held.lock().await = None;

@@ -1,7 +1,10 @@
 //! A simulated cluster in which sets are synced.
 
+use std::path::Path;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use taffrail_apps::ReadQuery;
 use taffrail_apps::sets::{SetName, SetVerb};
 use taffrail_cluster::{BootClock, ListStrategy};
@@ -11,6 +14,8 @@ use taffrail_plan::order::Dialect;
 use taffrail_plan::sync::RunPolicy;
 use taffrail_sim::{Cluster, Fleet, Pace};
 use taffrail_status::ActiveRules;
+use taffrail_testkit::kubeconfig;
+use taffrail_testkit::proxy::{Backend, Gate};
 
 /// Maximum time of each wait; no test that succeeds needs so much, even on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -20,6 +25,27 @@ pub(crate) async fn cluster() -> (Fleet, Cluster) {
     let fleet = Fleet::builder().managers(true).nodes(2).pace(Pace::Scaled(20.0)).start().await.unwrap();
     let cluster = fleet.cluster("eu").await.unwrap();
     (fleet, cluster)
+}
+
+/// Opens a gate before a cluster, with its certificates in `folder`.
+pub(crate) async fn gate_before(cluster: &Cluster, folder: &Path) -> Gate {
+    let backend = Backend { url: cluster.url(), authority: authority(cluster) };
+    Gate::open(folder, backend).await.unwrap()
+}
+
+/// Returns the kubeconfig of the administrator of a cluster behind a gate.
+pub(crate) fn kubeconfig_through(gate: &Gate, cluster: &Cluster) -> String {
+    let authority = STANDARD.encode(&gate.authority);
+    let server = format!("server: https://{}\ncertificate-authority-data: {authority}", gate.address);
+    kubeconfig(&[("eu", &server, &format!("token: {}", cluster.admin().token))])
+}
+
+/// Returns the certificate by which a simulated cluster is trusted, in PEM.
+fn authority(cluster: &Cluster) -> String {
+    let kubeconfig = cluster.kubeconfig();
+    let data = kubeconfig.split("certificate-authority-data: ").nth(1).unwrap();
+    let data = data.split_whitespace().next().unwrap().trim_matches('"');
+    String::from_utf8(STANDARD.decode(data).unwrap()).unwrap()
 }
 
 /// Follows the cluster of a kubeconfig.

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use taffrail_apps::sets::SetName;
+use taffrail_apps::sets::{SetName, SetRun};
 use taffrail_engine::{ManifestText, RecordError, RecordStore};
 use taffrail_sim::{Fault, Trouble};
 
@@ -169,12 +169,15 @@ async fn without_rights_on_secrets_manifests_are_not_kept() {
     let (run, small) = (summary_of(1, "one"), manifests(1, 10));
     for (name, cluster) in [("reader", reader), ("nobody", nobody)] {
         let store = RecordStore::new(cluster, web(), name.to_owned()).with_times(TIMES);
-        let record = take(&store).await;
+        let mut record = take(&store).await;
+        record.summary.runs.insert(0, run.clone());
         let error = store.keep_manifests(&run, &small).await.unwrap_err();
         assert!(matches!(error, RecordError::NotKept(_)), "{error:?}");
         assert!(error.to_string().contains(name), "{error}");
         assert!(error.hint().contains("syncs work without it"), "{}", error.hint());
-        store.release(record).await.unwrap();
+        // What was not kept is not in the way of a removal.
+        store.remove(record).await.unwrap();
+        assert_eq!(shop.stored(), None);
     }
     let huge = vec![ManifestText { path: "a.yaml".to_owned(), content: "a".repeat(40 << 20) }];
     let store = shop.process("ann@laptop").await;
@@ -193,4 +196,20 @@ async fn without_rights_on_secrets_manifests_are_not_kept() {
     assert!(error.hint().contains("`get` on Secrets"), "{error:?}: {}", error.hint());
     store.remove_manifests(&[1, 2], &|_| false).await.unwrap();
     assert!(names(&shop).is_empty());
+    let record = store.read().await.unwrap().unwrap();
+    store.release(record).await.unwrap();
+
+    // Those that another user kept are not left behind.
+    let keeps = shop.process("ann@laptop").await;
+    let mut record = take(&keeps).await;
+    keeps.keep_manifests(&run, &small).await.unwrap();
+    record.summary.runs.insert(0, SetRun { is_kept: true, ..run });
+    keeps.release(record).await.unwrap();
+    let nobody = shop.cluster_of("nobody", &[maps]).await;
+    let store = RecordStore::new(nobody, web(), "nobody".to_owned()).with_times(TIMES);
+    let record = take(&store).await;
+    let error = store.remove(record).await.unwrap_err();
+    assert!(error.hint().contains("`delete` on Secrets"), "{error:?}: {}", error.hint());
+    store.give_up().await.unwrap();
+    assert!(shop.stored().is_some());
 }

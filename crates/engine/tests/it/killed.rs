@@ -4,19 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use taffrail_engine::{Manifests, PruneConsent, Stop, SyncRequest, sync};
 use taffrail_plan::sync::RunEnd;
 use taffrail_sim::Cluster;
-use taffrail_testkit::kubeconfig;
-use taffrail_testkit::proxy::{Backend, Gate, PassingWrite, WriteStage};
+use taffrail_testkit::proxy::{PassingWrite, WriteStage};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 
-use crate::harness::{Approving, PATIENCE, cluster, manifests, request, watcher};
+use crate::harness::{
+    Approving, PATIENCE, cluster, gate_before, kubeconfig_through, manifests, request, watcher,
+};
 
 /// The number of ConfigMaps of the set.
 const CONFIG_MAPS: usize = 80;
@@ -107,10 +106,7 @@ impl Bed {
         let writes: Arc<Mutex<Writes>> = Arc::default();
         let kill = Arc::new(Notify::new());
         let (noted, killer) = (Arc::clone(&writes), Arc::clone(&kill));
-        let gate = self.runtime.block_on(async {
-            let backend = Backend { url: self.cluster.url(), authority: authority(&self.cluster) };
-            Gate::open(self.folder.path(), backend).await.unwrap()
-        });
+        let gate = self.runtime.block_on(gate_before(&self.cluster, self.folder.path()));
         gate.judge_writes(move |write| {
             if killed == Some(KillPoint { number: write.number, stage: write.stage }) {
                 killer.notify_one();
@@ -121,7 +117,7 @@ impl Bed {
             }
             true
         });
-        let kubeconfig = self.kubeconfig(&gate);
+        let kubeconfig = kubeconfig_through(&gate, &self.cluster);
         let end = own.block_on(async {
             let (asked, files, stop) = (asked(), manifests(text), Stop::default());
             let mut caller = Approving::default();
@@ -142,12 +138,6 @@ impl Bed {
         own.shutdown_background();
         let writes = writes.lock().unwrap().clone();
         (end, writes)
-    }
-
-    fn kubeconfig(&self, gate: &Gate) -> String {
-        let authority = STANDARD.encode(&gate.authority);
-        let cluster = format!("server: https://{}\ncertificate-authority-data: {authority}", gate.address);
-        kubeconfig(&[("eu", &cluster, &format!("token: {}", self.cluster.admin().token))])
     }
 
     /// Returns all that the set left in the cluster, without what differs from run to run.
@@ -176,14 +166,6 @@ impl Bed {
         }
         state
     }
-}
-
-/// Returns the certificate by which a simulated cluster is trusted, in PEM.
-fn authority(cluster: &Cluster) -> String {
-    let kubeconfig = cluster.kubeconfig();
-    let data = kubeconfig.split("certificate-authority-data: ").nth(1).unwrap();
-    let data = data.split_whitespace().next().unwrap().trim_matches('"');
-    String::from_utf8(STANDARD.decode(data).unwrap()).unwrap()
 }
 
 /// Returns the number of successful writes of each object and kind of write.

@@ -1,6 +1,7 @@
 //! Tests of the record of a set, with several processes, people and lost answers.
 
 use std::pin::pin;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,10 +10,12 @@ use futures::future::{Either, select};
 use futures::stream::FuturesUnordered;
 use serde_json::{Value, json};
 use taffrail_apps::sets::{SetHolder, SetRecordError, SetVerb, pack};
-use taffrail_engine::{ManifestText, RecordError, RecordStore, history};
+use taffrail_engine::{HolderTimes, ManifestText, RecordError, RecordStore, history};
 use taffrail_sim::{Fault, Trouble};
+use taffrail_testkit::proxy::WriteStage;
 
-use crate::stores::{PATIENT, Shop, TIMES, begin, summary_of, take, web};
+use crate::harness::{gate_before, kubeconfig_through};
+use crate::stores::{PATIENT, Shop, TIMES, begin, connect, summary_of, take, web};
 
 fn lost_to(error: &RecordError) -> Option<&str> {
     match error {
@@ -190,6 +193,132 @@ async fn lost_answers_lose_nothing() {
         next.remove(record).await.unwrap();
         assert_eq!(shop.stored(), None, "{trouble:?}");
     }
+}
+
+#[tokio::test]
+async fn holder_waits_for_an_api_server_that_starts_again() {
+    let shop = Shop::start().await;
+    let store = shop.process("ann@laptop").await.with_times(PATIENT);
+    let mut record = take(&store).await;
+    begin(&mut record);
+    let outage = shop.sim.fault(Fault::new(Trouble::Unreachable));
+    let again = async {
+        // Several writes fail meanwhile.
+        tokio::time::sleep(TIMES.poll * 10).await;
+        shop.sim.heal(outage);
+    };
+    let (saved, ()) = futures::future::join(store.save(&mut record), again).await;
+    saved.unwrap();
+    assert_eq!(store.read().await.unwrap().unwrap(), record);
+}
+
+#[tokio::test]
+async fn holder_that_cannot_write_ends_before_it_is_succeeded() {
+    for has_rights in [true, false] {
+        let shop = Shop::start().await;
+        let verbs: (&str, &[&str]) = ("configmaps", &["get", "create", "patch"]);
+        let cluster = shop.cluster_of("ann", &[verbs]).await;
+        let times = HolderTimes { patience: Duration::from_secs(3), ..TIMES };
+        let store = RecordStore::new(cluster, web(), "ann@laptop".to_owned()).with_times(times);
+        let mut record = take(&store).await;
+        begin(&mut record);
+        let saved = Instant::now();
+        store.save(&mut record).await.unwrap();
+        match has_rights {
+            true => {
+                let error = Trouble::ServerError("etcdserver: no leader".to_owned());
+                shop.sim.fault(Fault::new(error).verb("patch").resource("configmaps"));
+            }
+            false => drop(shop.sim.delete("rbac.authorization.k8s.io/v1", "RoleBinding", "shop", "ann")),
+        }
+        let ended = tokio::time::timeout(Duration::from_secs(60), store.keep_alive()).await;
+        let (error, silent) = (ended.expect("it goes on though nobody sees it"), saved.elapsed());
+        assert!(matches!(error, RecordError::Silent(..)), "{error:?}");
+        assert!(silent >= times.patience / 2 && silent < times.patience, "{silent:?}");
+        let text = taffrail_cluster::chain(&error);
+        let (why, hint) = match has_rights {
+            true => ("no leader", "same command again"),
+            false => ("forbidden", "ConfigMaps"),
+        };
+        assert!(text.contains(why), "{text}");
+        assert!(error.hint().contains(hint), "{}", error.hint());
+    }
+}
+
+#[tokio::test]
+async fn reason_why_a_save_is_late_is_told() {
+    let shop = Shop::start().await;
+    let times = HolderTimes { patience: Duration::from_secs(1), ..TIMES };
+    let store = shop.process("ann@laptop").await.with_times(times);
+    let mut record = take(&store).await;
+    begin(&mut record);
+    shop.sim.fault(Fault::new(Trouble::Unreachable));
+    let error = match select(pin!(store.keep_alive()), pin!(store.save(&mut record))).await {
+        Either::Left((error, _)) => error,
+        Either::Right((saved, _)) => saved.unwrap_err(),
+    };
+    assert!(matches!(error, RecordError::Silent(_, Some(_))), "{error:?}");
+}
+
+#[tokio::test]
+async fn holder_that_was_stopped_for_long_goes_on_if_nobody_wanted_the_set() {
+    let shop = Shop::start().await;
+    let store =
+        shop.process("ann@laptop").await.with_times(HolderTimes { heartbeat: TIMES.patience * 2, ..TIMES });
+    let mut record = take(&store).await;
+    begin(&mut record);
+    let before = shop.stored();
+    let beats = async {
+        while shop.stored() == before {
+            tokio::task::yield_now().await;
+        }
+    };
+    match select(pin!(beats), pin!(store.keep_alive())).await {
+        Either::Left(_) => {}
+        Either::Right((error, _)) => panic!("{error}"),
+    }
+    store.save(&mut record).await.unwrap();
+}
+
+#[tokio::test]
+async fn write_that_nobody_saw_is_not_taken_for_the_next_one() {
+    let shop = Shop::start().await;
+    let store = shop.process("ann@laptop").await;
+    let mut record = take(&store).await;
+    begin(&mut record);
+    store.save(&mut record).await.unwrap();
+    // It is carried out, and its answer is lost for good.
+    shop.sim.fault(Fault::new(Trouble::Cut(0)).verb("patch").resource("configmaps"));
+    shop.sim.fault(Fault::new(Trouble::ServerError(String::new())).verb("get").resource("configmaps"));
+    assert!(matches!(store.beat().await, Err(RecordError::Silent(..))));
+    shop.sim.heal_all();
+    // The summary is the same, the inventory is not.
+    record.run = None;
+    record.inventory.truncate(1);
+    store.save(&mut record).await.unwrap();
+    assert_eq!(store.read().await.unwrap().unwrap(), record);
+}
+
+#[tokio::test]
+async fn record_that_vanishes_while_it_is_taken_is_created() {
+    let shop = Shop::start().await;
+    let first = shop.process("ann@laptop").await;
+    let mut record = take(&first).await;
+    begin(&mut record);
+    first.release(record).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let gate = gate_before(&shop.sim, folder.path()).await;
+    let sim = shop.sim.clone();
+    gate.judge_writes(move |write| {
+        if write.method == "PATCH" && write.stage == WriteStage::Sent {
+            sim.delete("v1", "ConfigMap", "shop", "taffrail-set-web");
+        }
+        true
+    });
+    let cluster = connect(&kubeconfig_through(&gate, &shop.sim)).await;
+    let second = RecordStore::new(cluster, web(), "bob@ci".to_owned()).with_times(TIMES);
+    assert!(take(&second).await.inventory.is_empty());
+    assert!(second.read().await.unwrap().is_some());
 }
 
 #[tokio::test]

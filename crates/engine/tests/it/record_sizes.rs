@@ -127,8 +127,59 @@ async fn set_that_does_not_fit_is_refused_before_it_is_written() {
     assert!(matches!(error, RecordError::TooLarge { most: MOST, .. }), "{error:?}");
     assert!(error.hint().contains("several sets"), "{}", error.hint());
     assert_eq!(shop.stored(), before);
+
+    // With what it applied before, and what is declared now.
+    let long = objects(&mut rng, MAX_SET_OBJECTS + 1, 3);
+    record.inventory = long
+        .iter()
+        .map(|it| ObjectKey::new("", "ConfigMap", "a", it["metadata"]["name"].as_str().unwrap()))
+        .map(|key| InventoryEntry { key, uid: None })
+        .collect();
+    record.run = None;
+    let error = store.save(&mut record).await.unwrap_err();
+    assert!(matches!(error, RecordError::TooMany { count: 10_001, .. }), "{error:?}");
+    assert!(error.hint().contains("taffrail prune --set"), "{}", error.hint());
+    assert_eq!(shop.stored(), before);
     // Nothing is lost by that.
     record.inventory.clear();
     record.run = None;
     store.save(&mut record).await.unwrap();
+}
+
+#[tokio::test]
+async fn long_messages_leave_a_record_readable() {
+    let mut rng = fastrand::Rng::with_seed(7);
+    let shop = Shop::start().await;
+    let store = shop.process("ann@laptop").await;
+    let mut record = take(&store).await;
+    let declared = declared(&objects(&mut rng, MAX_SET_OBJECTS, 8));
+    record.inventory = declared.iter().map(|it| InventoryEntry { key: it.key.clone(), uid: None }).collect();
+    record.summary.runs.insert(0, summary_of(1, "digest"));
+    // They are small when they are packed, and larger than any reader unpacks.
+    let message = "denied by the policy of the platform team; ".repeat(50);
+    let mut run = run_of(&declared, &|_| None);
+    let nothing = |_: &ObjectKey| ObservedObject::Unknown(String::new());
+    let observation = |answers| Observation {
+        answers,
+        object: &nothing,
+        terminates: false,
+        is_superseded: false,
+        restarted: false,
+    };
+    let stepped = step(run, &observation(&[]), Timestamp::UNIX_EPOCH);
+    let answers: Vec<_> =
+        stepped.actions.iter().map(|it| (it.task(), Answer::Failed(message.clone()))).collect();
+    assert_eq!(answers.len(), MAX_SET_OBJECTS);
+    run = step(stepped.run, &observation(&answers), Timestamp::UNIX_EPOCH).run;
+    record.run = Some(run);
+    results(&mut record, MAX_RUNS);
+    for result in record.results.iter_mut().flat_map(|run| &mut run.objects) {
+        result.message.clone_from(&message);
+    }
+    store.save(&mut record).await.unwrap();
+    let read = store.read().await.unwrap().unwrap();
+    assert_eq!(read.inventory, record.inventory);
+    assert!(read.run.is_some());
+    let told = |record: &SetRecord| record.results.iter().map(|run| run.number).collect::<Vec<_>>();
+    assert!(!read.results.is_empty() && told(&record).starts_with(&told(&read)), "{:?}", told(&read));
 }
