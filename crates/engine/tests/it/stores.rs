@@ -81,7 +81,8 @@ impl Shop {
     }
 }
 
-async fn connect(kubeconfig: &str) -> Cluster {
+/// Connects to the cluster of a kubeconfig.
+pub(crate) async fn connect(kubeconfig: &str) -> Cluster {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), kubeconfig).unwrap();
     let context = Kubeconfig::load(Some(file.path()), None, None).unwrap().current().unwrap();
