@@ -8,7 +8,7 @@ use taffrail_object::ApiResource;
 use taffrail_object::json::OwnedDocument;
 
 use crate::connect::Cluster;
-use crate::write::{DELETE, WriteError, Writing, path_to, query, told};
+use crate::write::{DELETE, PatchRequest, PatchType, WriteError, Writing, path_to, query, told};
 
 /// A server-side apply: the fields that the field manager wants an object to have, and no others.
 #[derive(Clone, Copy)]
@@ -50,6 +50,21 @@ impl fmt::Debug for ApplyRequest<'_> {
             .field("allow_secret", &self.allow_secret)
             .finish_non_exhaustive()
     }
+}
+
+/// A change of the managers of an object's fields, which leaves the fields themselves as they are.
+#[derive(Debug, Clone, Copy)]
+pub struct ManagersRequest<'a> {
+    /// The object's resource.
+    pub resource: &'a ApiResource,
+    /// The object's namespace; `None` for cluster-scoped objects.
+    pub namespace: Option<&'a str>,
+    /// The object's name.
+    pub name: &'a str,
+    /// The version that the object must have.
+    pub resource_version: &'a str,
+    /// The new `metadata.managedFields`.
+    pub managed_fields: &'a [Value],
 }
 
 /// A deletion of one object.
@@ -122,6 +137,33 @@ impl Cluster {
             writing.refuse_secret()?;
         }
         self.send(writing).await
+    }
+
+    /// Changes the managers of an object's fields. The object may be a Secret: neither the request nor the errors have its values.
+    ///
+    /// Like [`Cluster::patch`] it retries only requests that the server has deferred (429).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the managers are not changed, or if that is uncertain: [`WriteError::Conflict`] or
+    /// [`WriteError::Invalid`] if the object has another version.
+    pub async fn set_managers(&self, request: &ManagersRequest<'_>) -> Result<OwnedDocument, WriteError> {
+        let ManagersRequest { resource, namespace, name, resource_version, managed_fields } = *request;
+        let patch = json!([
+            { "op": "test", "path": "/metadata/resourceVersion", "value": resource_version },
+            { "op": "replace", "path": "/metadata/managedFields", "value": managed_fields },
+        ]);
+        let body = patch.to_string();
+        self.send(Writing::patch(&PatchRequest {
+            resource,
+            namespace,
+            name,
+            subresource: None,
+            patch_type: PatchType::Json,
+            body: body.as_bytes(),
+            dry_run: false,
+        }))
+        .await
     }
 
     /// Deletes an object.

@@ -39,7 +39,7 @@ mod traffic;
 mod watcher;
 mod write;
 
-pub use apply::{ApplyRequest, DeleteOutcome, DeletePropagation, DeleteRequest};
+pub use apply::{ApplyRequest, DeleteOutcome, DeletePropagation, DeleteRequest, ManagersRequest};
 pub use aside::{aside, aside_if_large};
 pub use clock::{BootClock, Moment};
 pub use connect::Cluster;

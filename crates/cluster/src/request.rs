@@ -343,6 +343,9 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some(text.parse().map_or(MAX_RETRY_AFTER, Duration::from_secs).min(MAX_RETRY_AFTER))
 }
 
+/// Maximum number of characters of a server's message.
+const MAX_MESSAGE: usize = 400;
+
 pub(crate) fn refused(ask: &Ask, answer: &Answer) -> ReadFailure {
     let what = ask.what.clone();
     let code = answer.status.as_u16();
@@ -366,12 +369,42 @@ pub(crate) fn refused(ask: &Ask, answer: &Answer) -> ReadFailure {
     };
     let message = status.message.filter(|message| !message.is_empty()).or(status.reason);
     let message = message.unwrap_or_else(|| answer.status.to_string());
+    let message =
+        match (message.len() > MAX_MESSAGE, status.details.as_ref().and_then(|it| it.causes.as_ref())) {
+            (true, Some(causes)) => without_values(&message, causes),
+            _ => message,
+        };
     let named = status.details.and_then(|details| details.name).is_some_and(|name| !name.is_empty());
     ReadFailure {
-        error: ReadError::Refused { what, code, message: one_line(&message, 400) },
+        error: ReadError::Refused { what, code, message: one_line(&message, MAX_MESSAGE) },
         no_such_object: code == 404 && named,
         is_redirect: false,
     }
+}
+
+/// Returns the message about an invalid object without its long values, which come before what is wrong with them.
+fn without_values(message: &str, causes: &[StatusCause]) -> String {
+    /// The number of characters of a value that are told.
+    const VALUE: usize = 40;
+    const INVALID: &str = " is invalid: ";
+    let Some((object, _)) = message.split_once(INVALID).filter(|_| !causes.is_empty()) else {
+        return message.to_owned();
+    };
+    let told = causes.iter().map(|StatusCause { field, message, .. }| {
+        let value = message.split_once(" value: ").filter(|(what, _)| !what.contains(' '));
+        let short = value.and_then(|(what, rest)| {
+            // A value is JSON, or a struct as Go writes it.
+            let mut values = serde_json::Deserializer::from_str(rest).into_iter::<IgnoredAny>();
+            let end = match values.next() {
+                Some(Ok(_)) => values.byte_offset(),
+                _ => rest.rfind("}: ").map_or_else(|| rest.rfind(": "), |at| Some(at + 1))?,
+            };
+            let (value, why) = rest.split_at_checked(end)?;
+            Some(format!("{what} value: {}{why}", one_line(value, VALUE)))
+        });
+        format!("{field}: {}", short.as_deref().unwrap_or(message))
+    });
+    format!("{object}{INVALID}{}", told.collect::<Vec<_>>().join(", "))
 }
 
 /// Returns true if a body is a JSON object.

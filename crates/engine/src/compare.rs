@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures::StreamExt as _;
 use serde_json::Value;
-use taffrail_cluster::{Cluster, Discovery, FieldConflict, OpenApiCache};
+use taffrail_cluster::{
+    ApplyRequest, Cluster, Discovery, FieldConflict, OpenApiCache, ReadError, Reason, WriteError, chain,
+};
 use taffrail_merge::{FieldSet, GroupVersionKind, OpenApi, Schema, Type, TypeRef, built_in};
 use taffrail_object::{GroupKind, ObjectKey};
 use taffrail_observe::{ApplyAnswer, AskedApply, DeclaredManifest, Failure, ask_apply};
@@ -15,7 +17,8 @@ use taffrail_plan::diff::{
 use taffrail_plan::manifests::{ApplyMode, DeclaredObject};
 
 use crate::error::{EngineError, RefusedObject};
-use crate::options::{WriteOptions, conflict_text, is_immutable};
+use crate::migration::Predecessors;
+use crate::options::{WriteOptions, conflict_text, is_immutable, may_be_immutable};
 
 /// Maximum number of objects about which one API server is asked at one time.
 const AT_ONCE: usize = 16;
@@ -110,14 +113,14 @@ fn told(conflicts: &[FieldConflict]) -> Vec<ToldConflict> {
 }
 
 /// A declared object beside the live one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Comparison {
     /// The differences; `None` for an object that is not applied, such as a hook.
     diff: Option<ObjectDiff>,
     /// The UID of the live object.
     uid: Option<String>,
-    /// The fields of other managers that the apply would change.
-    conflicts: Vec<FieldConflict>,
+    /// The managers whose fields go over to ours before the apply.
+    predecessors: Vec<String>,
     /// True if the API server refuses the change in place, and it is allowed to delete and create the object.
     pub(crate) is_replaced: bool,
 }
@@ -134,9 +137,9 @@ impl Comparison {
         self.diff.as_ref()
     }
 
-    /// Returns the fields of other managers that the apply takes.
-    pub(crate) fn conflicts(&self) -> &[FieldConflict] {
-        &self.conflicts
+    /// Returns the managers whose fields go over to ours before the apply.
+    pub(crate) fn predecessors(&self) -> &[String] {
+        &self.predecessors
     }
 
     /// Returns true if the API server has answered about the object as it is sent: its kind and namespace were there.
@@ -158,8 +161,11 @@ impl Comparison {
 pub(crate) struct LastApplied(HashMap<ObjectKey, Value>);
 
 impl LastApplied {
-    pub(crate) fn of(objects: Vec<DeclaredObject>) -> LastApplied {
-        LastApplied(objects.into_iter().map(|object| (object.key, object.value)).collect())
+    /// Adds the objects of an earlier run, but for those that a later one applied.
+    pub(crate) fn add_earlier(&mut self, objects: impl IntoIterator<Item = DeclaredObject>) {
+        for object in objects {
+            self.0.entry(object.key).or_insert(object.value);
+        }
     }
 
     /// Returns the fields of an object that the set applied last time.
@@ -193,9 +199,7 @@ impl Comparer<'_> {
             async move {
                 match is_applied {
                     true => self.compare(object).await,
-                    false => {
-                        Ok(Comparison { diff: None, uid: None, conflicts: Vec::new(), is_replaced: false })
-                    }
+                    false => Ok(Comparison::default()),
                 }
             }
         });
@@ -223,12 +227,19 @@ impl Comparer<'_> {
         let AskedApply { live, answer } =
             ask_apply(self.cluster, self.discovery, declared, &self.options.manager).await?;
         let uid = live.as_ref().and_then(|live| Some(live.pointer("/metadata/uid")?.as_str()?.to_owned()));
-        let conflicts = match &answer {
-            ApplyAnswer::Object { conflicts, .. } => conflicts.clone(),
-            _ => Vec::new(),
-        };
         let mode = object.options.apply_mode.as_ref().map(|mode| mode.value);
         let is_final = mode == Some(ApplyMode::IfNotPresent) && live.is_some();
+        let conflicts = match &answer {
+            ApplyAnswer::Object { conflicts, .. } if !is_final => conflicts.clone(),
+            _ => Vec::new(),
+        };
+        let managers = live.as_ref().and_then(|live| live.pointer("/metadata/managedFields")?.as_array());
+        let predecessors = match managers {
+            Some(managers) if !is_final => {
+                Predecessors::of(object, self.options.dialect).names(managers, &self.options.manager)
+            }
+            _ => Vec::new(),
+        };
         let dry_run = dry_run_of(answer, object, self.coming);
         let (schema, of) = self.types.find(object);
         let of = Type::new(schema, &of);
@@ -252,10 +263,7 @@ impl Comparer<'_> {
                 options: &options,
             })
         });
-        let mut comparison = Comparison { diff: None, uid, conflicts, is_replaced: false };
-        if is_final {
-            comparison.conflicts.clear();
-        }
+        let mut comparison = Comparison { diff: None, uid, predecessors, is_replaced: false };
         let refusal = match &diff.basis {
             DiffBasis::Refused { message } => Some(message.clone()),
             DiffBasis::Merged { why: NoDryRun::NoRight } => {
@@ -268,20 +276,77 @@ impl Comparer<'_> {
             let may_come_later =
                 object.options.skip_dry_run_on_missing_resource.as_ref().is_some_and(|it| it.value)
                     && comparison.uid.is_none();
-            comparison.is_replaced = replaces && comparison.uid.is_some() && is_immutable(&message);
+            let in_place = comparison.uid.is_some() && may_be_immutable(&message);
+            if in_place && replaces {
+                if let Some(message) = self.refused_anew(object, &message).await? {
+                    return Err(Failure { reason: "Refused".to_owned(), message });
+                }
+                comparison.is_replaced = true;
+            }
             if !comparison.is_replaced && !may_come_later {
-                let hint = match is_immutable(&message) {
+                let hint = match in_place && is_immutable(&message) {
                     true => "; with --force Taffrail deletes the object and creates it again",
                     false => "",
                 };
                 return Err(Failure { reason: "Refused".to_owned(), message: format!("{message}{hint}") });
             }
         }
-        let kept = self.options.refused_conflicts(&comparison.conflicts, applied.as_ref());
+        let kept = self.options.refused_conflicts(&conflicts, applied.as_ref(), &comparison.predecessors);
         if !kept.is_empty() {
             return Err(Failure { reason: "Conflict".to_owned(), message: conflict_text(&kept) });
         }
         comparison.diff = Some(diff);
         Ok(comparison)
+    }
+
+    /// Returns the reason why the API server would refuse to create an object that it refuses to change with `message`; `None` if
+    /// it would create it. It is asked under another name, since the object is still there.
+    async fn refused_anew(&self, object: &DeclaredObject, message: &str) -> Result<Option<String>, Failure> {
+        /// The kinds whose names say what they are.
+        const NAMED: [&str; 2] = ["apiextensions.k8s.io", "apiregistration.k8s.io"];
+        let kind = self.discovery.kind(&object.key.group, &object.key.kind);
+        let version = object.api_version.rsplit('/').next().unwrap_or_default();
+        let resource = kind.and_then(|kind| kind.in_version(version));
+        let Some(resource) = resource.filter(|_| !NAMED.contains(&&*object.key.group)) else {
+            return Ok(Some(message.to_owned()).filter(|message| !is_immutable(message)));
+        };
+        let start: String = object.key.name.chars().take(40).collect();
+        let name = format!("{}-taffrail-dry-run", start.trim_end_matches(['-', '.']));
+        let mut value = object.value.clone();
+        if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert("name".to_owned(), Value::from(&*name));
+        }
+        let body = value.to_string();
+        let request = ApplyRequest {
+            resource: &resource,
+            namespace: Some(&*object.key.namespace).filter(|_| resource.namespaced),
+            name: &name,
+            subresource: None,
+            body: body.as_bytes(),
+            manager: &self.options.manager,
+            force: false,
+            dry_run: true,
+            // It is one of a declared set, and no message quotes it.
+            allow_secret: true,
+        };
+        match self.cluster.apply(&request).await {
+            Ok(_) => Ok(None),
+            // The live object itself has the address or port.
+            Err(WriteError::Invalid { message, .. }) if message.contains("already allocated") => Ok(None),
+            Err(WriteError::Invalid { message, .. } | WriteError::UnknownField { message, .. }) => {
+                Ok(Some(message.replace(&name, &object.key.name)))
+            }
+            Err(error) if error.is_missing_right() => Ok(Some(chain(&error))),
+            Err(WriteError::Refused(error @ ReadError::Refused { code: 400..=499, .. }))
+                if error.reason() != Reason::TooManyRequests =>
+            {
+                Ok(Some(chain(&error)))
+            }
+            Err(WriteError::Refused(error)) => {
+                Err(Failure { reason: error.reason().as_str().to_owned(), message: chain(&error) })
+            }
+            // A quota counts the live object, too.
+            Err(_) => Ok(None),
+        }
     }
 }

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `run` | the driver: saves each step of a run, then carries it out |
 //! | `view` | the objects as they are now, watched and judged as in all views |
-//! | `compare`, `write`, `options` | the dry run of an object, the one way to write it, and the fields that it may take |
+//! | `compare`, `write`, `options`, `migration` | the dry run of an object, the one way to write it, and the fields that it may take |
 //! | `prune`, `live`, `inventory` | decisions about what is not declared any more; what is read for them; the inventories of other tools |
 //! | `record`, `results` | the record of a set, for one process at a time, and what a run notes in it |
 
@@ -16,6 +16,7 @@ mod compare;
 mod error;
 mod inventory;
 mod live;
+mod migration;
 mod options;
 mod prune;
 mod record;

@@ -7,7 +7,9 @@ use futures::StreamExt as _;
 use futures::future::Either;
 use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
-use taffrail_apps::sets::{MAX_RUNS, MAX_SET_OBJECTS, SET_MARK, SetPhase, SetRun, SetSummary, SetVerb};
+use taffrail_apps::sets::{
+    MAX_RUNS, MAX_SET_OBJECTS, ObjectResult, SET_MARK, SetPhase, SetRun, SetSummary, SetVerb,
+};
 use taffrail_cluster::{Cluster, OpenApiCache};
 use taffrail_object::{GroupKind, InventoryEntry, ObjectKey};
 use taffrail_observe::FleetWatcher;
@@ -323,13 +325,44 @@ impl Held<'_> {
         let cluster = self.view.cluster()?;
         self.types = Types::of(&cluster, objects, &OpenApiCache::default()).await;
         self.coming = Coming::of(objects);
-        // Without them each field of others is a conflict.
-        let last = match self.last_manifests().await {
-            Ok(files) if !files.is_empty() => declare(self.view, self.request, &files).ok(),
-            _ => None,
-        };
-        self.last = last.map_or_else(LastApplied::default, |last| LastApplied::of(last.objects));
+        self.last = self.last_applied().await;
         Ok(())
+    }
+
+    /// Reads what the set applied last time, object by object: a run that failed may not have applied all of its manifests.
+    /// Manifests that cannot be read are left out, and the fields of others in them are conflicts.
+    async fn last_applied(&self) -> LastApplied {
+        let mut last = LastApplied::default();
+        for run in self.record.summary.runs.iter().filter(|run| run.is_kept) {
+            let declared = match self.store.read_manifests(run).await {
+                Ok(files) => declare(self.view, self.request, &files).ok(),
+                Err(_) => None,
+            };
+            let objects = declared.into_iter().flat_map(|declared| declared.objects);
+            last.add_earlier(objects.filter(|object| self.was_applied(run, &object.key)));
+            if run.phase == SetPhase::Succeeded {
+                break;
+            }
+        }
+        last
+    }
+
+    /// Returns true if a run is known to have applied an object of its manifests.
+    fn was_applied(&self, run: &SetRun, key: &ObjectKey) -> bool {
+        match run.phase {
+            SetPhase::Succeeded => true,
+            SetPhase::Running => self.record.run.as_ref().is_some_and(|run| {
+                run.tasks.iter().any(|task| task.key == *key && task.state.written().is_some())
+            }),
+            _ => {
+                let results = self.record.results.iter().find(|results| results.number == run.number);
+                // Those that are as they were are not told, and failed ones come first.
+                results.is_some_and(|results| {
+                    let mut told = results.objects.iter().filter(|it| it.object == *key);
+                    told.all(|it| !matches!(it.result, ObjectResult::Failed | ObjectResult::Skipped))
+                })
+            }
+        }
     }
 
     async fn compare(&mut self, objects: &[DeclaredObject]) -> Result<Vec<Comparison>, EngineError> {
@@ -360,11 +393,12 @@ impl Held<'_> {
     }
 
     fn write_options(&self) -> WriteOptions {
-        let SyncRequest { force_conflicts, take_over, replaces, .. } = self.request;
+        let SyncRequest { force_conflicts, take_over, replaces, dialect, .. } = self.request;
         WriteOptions {
             force_conflicts: *force_conflicts,
             take_over: take_over.clone(),
             replaces: *replaces,
+            dialect: *dialect,
             ..WriteOptions::default()
         }
     }

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use taffrail_apps::sets::SET_MARK;
 use taffrail_cluster::{
-    ApiResource, ApplyRequest, Cluster, DeleteOutcome, DeleteRequest, Discovery, PatchRequest, PatchType,
-    ReadError, Reason, WriteError, chain,
+    ApiResource, ApplyRequest, Cluster, DeleteOutcome, DeleteRequest, Discovery, ManagersRequest,
+    PatchRequest, PatchType, ReadError, Reason, WriteError, chain,
 };
 use taffrail_object::json::{OwnedDocument, Value as Json};
 use taffrail_object::{ObjectKey, Projection};
@@ -12,6 +12,7 @@ use taffrail_plan::manifests::{DeclaredObject, HookDeletePolicy};
 use taffrail_plan::sync::{Answer, HookTask, TaskOutcome};
 
 use crate::compare::{Comparer, Comparison};
+use crate::migration::Predecessors;
 use crate::options::{WriteOptions, conflict_text};
 
 /// The annotation of a hook with the id of the run that created it.
@@ -22,9 +23,6 @@ pub(crate) const PHASE_MARK: &str = "taffrail.dev/hook-phase";
 
 /// The finalizer that holds a hook until its result is saved.
 pub(crate) const HOOK_FINALIZER: &str = "taffrail.dev/hook";
-
-/// The field manager of `kubectl apply` on the client's side.
-const CLIENT_SIDE_APPLY: &str = "kubectl-client-side-apply";
 
 /// The number of times that a patch is sent which another client was faster with.
 const MAX_CONFLICTS: u32 = 5;
@@ -113,16 +111,17 @@ impl Writer<'_> {
     }
 
     async fn send(&self, object: &DeclaredObject, compared: &Comparison) -> Written {
-        let Place { resource, namespace } = match self.place(&object.key, Some(&object.api_version)) {
+        let place = match self.place(&object.key, Some(&object.api_version)) {
             Ok(place) => place,
             Err(answer) => return Written::of(answer),
         };
         let outcome = if compared.live_uid().is_some() { TaskOutcome::Changed } else { TaskOutcome::Created };
-        if outcome == TaskOutcome::Changed
-            && let Err(error) = self.migrate(&resource, namespace, &object.key).await
+        if !compared.predecessors().is_empty()
+            && let Err(error) = self.migrate(object, &place).await
         {
             return Written::of(answer_of(&error));
         }
+        let Place { resource, namespace } = place;
         let body = object.value.to_string();
         let request = |force: bool| ApplyRequest {
             resource: &resource,
@@ -136,16 +135,15 @@ impl Writer<'_> {
             // It is one of a declared set.
             allow_secret: true,
         };
-        let force = self.options.force_conflicts || !compared.conflicts().is_empty();
-        let error = match self.cluster.apply(&request(force)).await {
+        // Force takes all fields, also what another manager took since the dry run.
+        let error = match self.cluster.apply(&request(self.options.force_conflicts)).await {
             Ok(document) => return Written::object(&document, outcome),
             Err(error) => error,
         };
-        // Another manager took a field since the dry run.
         if let WriteError::FieldConflict { conflicts, .. } = &error {
             let (schema, of) = self.comparer.types.find(object);
             let applied = self.comparer.last.fields(&object.key, taffrail_merge::Type::new(schema, &of));
-            let refused = self.options.refused_conflicts(conflicts, applied.as_ref());
+            let refused = self.options.refused_conflicts(conflicts, applied.as_ref(), &[]);
             if !refused.is_empty() {
                 return Written::of(Answer::Failed(conflict_text(&refused)));
             }
@@ -157,36 +155,33 @@ impl Writer<'_> {
         Written::of(answer_of(&error))
     }
 
-    /// Gives the fields of `kubectl apply` on the client's side to our manager, so that one that is not declared any more is
-    /// removed. Does nothing if there are none.
-    async fn migrate(
-        &self,
-        resource: &ApiResource,
-        namespace: Option<&str>,
-        key: &ObjectKey,
-    ) -> Result<(), WriteError> {
+    /// Gives the fields of earlier managers to ours, so that one that is not declared any more is removed. Does nothing if there
+    /// are none.
+    async fn migrate(&self, object: &DeclaredObject, place: &Place<'_>) -> Result<(), WriteError> {
+        let Place { resource, namespace } = place;
+        let (name, manager) = (&*object.key.name, &*self.options.manager);
+        let mut last = None;
         for _ in 0..MAX_CONFLICTS {
-            let found = self.cluster.get(resource, namespace, &key.name, Projection::Metadata).await;
-            let Ok(Some(found)) = found else { return Ok(()) };
-            let Some(patch) = migration(&found, &self.options.manager) else { return Ok(()) };
-            let body = patch.to_string();
-            let request = PatchRequest {
+            let found = self.cluster.get(resource, *namespace, name, Projection::Metadata).await;
+            let Some(found) = found.map_err(WriteError::Refused)? else { return Ok(()) };
+            let entries = found.root().at(&["metadata", "managedFields"]).and_then(|it| it.to_tree().ok());
+            let Some(Value::Array(entries)) = entries else { return Ok(()) };
+            let predecessors = Predecessors::of(object, self.options.dialect);
+            let Some(entries) = predecessors.taken_over(entries, manager) else { return Ok(()) };
+            let request = ManagersRequest {
                 resource,
-                namespace,
-                name: &key.name,
-                subresource: None,
-                patch_type: PatchType::Json,
-                body: body.as_bytes(),
-                dry_run: false,
+                namespace: *namespace,
+                name,
+                resource_version: &text(&found, "resourceVersion"),
+                managed_fields: &entries,
             };
-            match self.cluster.patch(&request).await {
-                // Secrets are only applied: an apply removes what it no longer has of its own.
-                Ok(_) | Err(WriteError::Secret { .. }) => return Ok(()),
-                Err(WriteError::Conflict { .. } | WriteError::Invalid { .. }) => {}
+            match self.cluster.set_managers(&request).await {
+                Ok(_) => return Ok(()),
+                Err(error @ (WriteError::Conflict { .. } | WriteError::Invalid { .. })) => last = Some(error),
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        last.map_or(Ok(()), Err)
     }
 
     /// Looks for a hook of this run, and creates it if there is none.
@@ -288,7 +283,7 @@ impl Writer<'_> {
             name: &key.name,
             uid: Some(uid),
             resource_version: None,
-            propagation: Some(self.options.propagation),
+            propagation: Some(self.options.propagation()),
             dry_run: false,
             allow_secret: true,
         };
@@ -375,45 +370,6 @@ impl Writer<'_> {
             }
         }
         last.map_or(Ok(()), Err)
-    }
-}
-
-/// Returns the JSON patch that gives the fields of `kubectl apply` on the client's side to another manager; `None` if there are
-/// none to give.
-fn migration(live: &OwnedDocument, manager: &str) -> Option<Value> {
-    let metadata = live.root().get("metadata")?;
-    let entries = metadata.get("managedFields")?.to_tree().ok()?;
-    let mut entries = entries.as_array()?.clone();
-    let is = |entry: &Value, manager: &str, operation: &str| {
-        entry["manager"] == manager && entry["operation"] == operation && entry["subresource"].is_null()
-    };
-    let from = entries.iter().position(|entry| is(entry, CLIENT_SIDE_APPLY, "Update"))?;
-    let taken = entries.remove(from);
-    let version = &taken["apiVersion"];
-    let own = entries.iter_mut().find(|entry| is(entry, manager, "Apply") && entry["apiVersion"] == *version);
-    match own {
-        Some(own) => unite(&mut own["fieldsV1"], &taken["fieldsV1"]),
-        None => {
-            let mut own = taken;
-            own["manager"] = json!(manager);
-            own["operation"] = json!("Apply");
-            entries.push(own);
-        }
-    }
-    Some(json!([
-        { "op": "test", "path": "/metadata/resourceVersion", "value": text(live, "resourceVersion") },
-        { "op": "replace", "path": "/metadata/managedFields", "value": entries },
-    ]))
-}
-
-/// Adds the fields of another set to one, both as `fieldsV1`.
-fn unite(fields: &mut Value, more: &Value) {
-    let (Some(fields), Some(more)) = (fields.as_object_mut(), more.as_object()) else { return };
-    for (name, below) in more {
-        match fields.get_mut(name) {
-            Some(own) => unite(own, below),
-            None => drop(fields.insert(name.clone(), below.clone())),
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use taffrail_cluster::{
     ApiResource, ApplyRequest, DeleteOutcome, DeletePropagation, DeleteRequest, FieldConflict, FieldOwner,
-    Reason, WriteError, chain,
+    ManagersRequest, Reason, WriteError, chain,
 };
 use taffrail_sim::{Fleet, Trouble};
 use taffrail_testkit::objects::namespace;
@@ -351,6 +351,70 @@ async fn api_server_applies_and_deletes() {
     let gone = body(json!({"uid": uid}), json!({"k": "1"}));
     let error = cluster.apply(&wanted(&resource, gone.as_bytes())).await.unwrap_err();
     assert!(matches!(error, WriteError::Conflict { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn managers_of_fields_are_changed_at_one_version_and_those_of_secrets_too() {
+    let fleet = Fleet::builder().controllers(false).managers(true).start().await.unwrap();
+    let sim = fleet.cluster("one").await.unwrap();
+    sim.apply(namespace("shop")).unwrap();
+    let cluster = connect(&sim, &sim.kubeconfig()).await;
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": {"k": "aHVudGVyMg=="},
+        "metadata": {"name": "a", "namespace": "shop"}});
+    sim.apply_by(secret, "old", "").unwrap();
+    let stored = || sim.get("v1", "Secret", "shop", "a").unwrap();
+    let before = stored();
+    let mut fields = before["metadata"]["managedFields"].as_array().unwrap().clone();
+    fields[0]["manager"] = json!("new");
+    fields[0]["operation"] = json!("Apply");
+    let resource = ApiResource { kind: "Secret".to_owned(), plural: "secrets".to_owned(), ..config_maps() };
+    let request = |version| ManagersRequest {
+        resource: &resource,
+        namespace: Some("shop"),
+        name: "a",
+        resource_version: version,
+        managed_fields: &fields,
+    };
+    let error = cluster.set_managers(&request("1")).await.unwrap_err();
+    assert!(matches!(error, WriteError::Invalid { .. } | WriteError::Conflict { .. }), "{error:?}");
+    assert!(!chain(&error).contains("aHVudGVyMg"), "{}", chain(&error));
+    assert_eq!(stored(), before);
+    let version = before["metadata"]["resourceVersion"].as_str().unwrap();
+    cluster.set_managers(&request(version)).await.unwrap();
+    let after = stored();
+    let entry = &after["metadata"]["managedFields"][0];
+    assert_eq!((&entry["manager"], &entry["operation"]), (&json!("new"), &json!("Apply")));
+    assert_eq!(after["metadata"]["managedFields"].as_array().unwrap().len(), 1);
+    assert_eq!(after["data"], before["data"]);
+}
+
+#[tokio::test]
+async fn long_values_do_not_hide_what_is_wrong_with_them() {
+    let long = "x".repeat(1000);
+    let json = format!("{{\"a\":\"{long}: }}\"}}");
+    let structure = format!("core.PodTemplateSpec{{Name:\"{long}\", Labels:map[string]string{{}}}}");
+    let causes = json!([
+        {"reason": "FieldValueInvalid", "field": "spec.template", "message": format!("Invalid value: {json}: field is immutable")},
+        {"reason": "FieldValueInvalid", "field": "spec.other", "message": format!("Invalid value: {structure}: may not change")},
+        {"reason": "FieldValueForbidden", "field": "spec", "message": "Forbidden: the value: b is not allowed"},
+    ]);
+    let message =
+        format!("Job.batch \"a\" is invalid: [spec.template: Invalid value: {json}: field is immutable, …]");
+    let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 422, "reason": "Invalid",
+        "message": message, "details": {"name": "a", "causes": causes}});
+    let server = Server::start(move |_| Reply::json(422, status.to_string()));
+    let resource = config_maps();
+    let error = reached(&server, LONG).await.apply(&wanted(&resource, b"{}")).await.unwrap_err();
+    let WriteError::Invalid { message, .. } = error else { panic!("{error:?}") };
+    let start = "x".repeat(34);
+    assert_eq!(
+        message,
+        format!(
+            "Job.batch \"a\" is invalid: spec.template: Invalid value: {{\"a\":\"{start}…: field is immutable, spec.other: \
+             Invalid value: core.PodTemplateSpec{{Name:\"xxxxxxxxxxxxx…: may not change, spec: Forbidden: the value: b is not \
+             allowed"
+        )
+    );
 }
 
 #[tokio::test]

@@ -12,3 +12,4 @@ mod record;
 mod record_sizes;
 mod stores;
 mod world;
+mod write;

@@ -81,6 +81,7 @@ impl Shop {
     }
 }
 
+/// Connects to the cluster of a kubeconfig.
 pub(crate) async fn connect(kubeconfig: &str) -> Cluster {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), kubeconfig).unwrap();
